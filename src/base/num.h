@@ -1,0 +1,67 @@
+/* Storage formats of weights and caches, to and from float.
+ * bf16: upper half of a float.  fp8: E4M3 "fn" (bias 7, no infinity, max 448).
+ * e2m1: sign, two exponent bits, one mantissa bit (OCP MX specification v1.0). */
+#ifndef CT_BASE_NUM_H
+#define CT_BASE_NUM_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline float ct_bits_f32(uint32_t bits)
+{
+    float f;
+
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline uint32_t ct_f32_bits(float f)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+static inline float ct_bf16_f32(uint16_t h)
+{
+    return ct_bits_f32((uint32_t)h << 16);
+}
+
+/* Round to nearest, ties to even; NaN stays NaN. */
+static inline uint16_t ct_f32_bf16(float f)
+{
+    uint32_t u = ct_f32_bits(f);
+
+    if ((u & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(u >> 16 | 0x40);
+    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+static inline float ct_round_bf16(float f)
+{
+    return ct_bf16_f32(ct_f32_bf16(f));
+}
+
+static inline float ct_e4m3_f32(uint8_t b)
+{
+    int exponent = b >> 3 & 15, mantissa = b & 7;
+    float sign = b & 0x80 ? -1.0f : 1.0f;
+
+    if (exponent == 15 && mantissa == 7)
+        return NAN;
+    if (exponent == 0)
+        return sign * ldexpf((float)mantissa, -9);
+    return sign * ldexpf((float)(8 + mantissa), exponent - 10);
+}
+
+/* code: the low four bits; the rest is ignored. */
+static inline float ct_e2m1_f32(uint8_t code)
+{
+    static const float magnitude[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+
+    return code & 8 ? -magnitude[code & 7] : magnitude[code & 7];
+}
+
+#endif
