@@ -1,10 +1,10 @@
-# make            release build of build/release/carat and libcarat.a
-# make check      the whole default test suite
-# make fuzz       fuzz targets (clang), see fuzz/README.md
-# make format     apply .clang-format;  make layers: direction of includes
+# make            build/release/carat and libcarat.a
+# make check      the whole default test suite (tests/check.sh)
+# make units      unit and golden tests of one build;   make fuzz: the fuzz targets (clang)
+# make layers     direction of includes;                make format / format-check
 # SAN=1           AddressSanitizer and UBSan, in build/san
 VERSION := 0.1.0
-CC      ?= gcc
+CC      := gcc
 SAN     ?= 0
 
 ifeq ($(SAN),1)
@@ -24,10 +24,13 @@ LDLIBS   := -lm -lpthread
 
 LIB_SRC  := $(filter-out src/cli/%,$(shell find src -name '*.c'))
 CLI_SRC  := $(wildcard src/cli/*.c)
-UNIT_SRC := $(wildcard tests/unit/test_*.c)
+TEST_SRC := $(wildcard tests/unit/test_*.c tests/golden/test_*.c)
+FUZZ_SRC := $(wildcard fuzz/fuzz_*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/%.o)
-UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
+TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
+FUZZ_BIN := $(FUZZ_SRC:fuzz/%.c=build/fuzz/%)
+SHARED   := $(or $(CARAT_SHARED),../shared)
 
 all: $(BUILD)/carat
 
@@ -41,18 +44,46 @@ $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libcarat.a Makefile
+$(BUILD)/tests/%: tests/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a -lcmocka $(LDLIBS)
 
-units: $(UNIT_BIN)
-	@set -e; for t in $^; do $$t; done
+# The reference tokenizer travels packed; tests read it unpacked.
+build/shared/tokenizer.json: $(wildcard $(SHARED)/data/tokenizer/tokenizer.json.xz)
+	@mkdir -p $(@D)
+	if [ -n "$<" ]; then xz -dc $< >$@.part && mv $@.part $@; fi
 
+tests: $(TEST_BIN) $(BUILD)/carat build/shared/tokenizer.json
+units: tests
+	@set -e; for t in $(TEST_BIN); do $$t; done
+
+# Sources are compiled into each fuzz build with its instrumentation: one library for all.
+FUZZ_OBJ  := $(LIB_SRC:%.c=build/fuzz/%.o)
+FUZZFLAGS := -std=c17 -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
+             -fno-sanitize-recover=all $(WARN) -ffp-contract=off
+build/fuzz/src/%.o: src/%.c Makefile
+	@mkdir -p $(@D)
+	clang $(CPPFLAGS) $(FUZZFLAGS) -MMD -MP -c -o $@ $<
+build/fuzz/libcarat.a: $(FUZZ_OBJ)
+	rm -f $@ && ar rcs $@ $^
+build/fuzz/fuzz_%: fuzz/fuzz_%.c build/fuzz/libcarat.a
+	clang $(CPPFLAGS) $(FUZZFLAGS) -fsanitize=fuzzer -o $@ $< build/fuzz/libcarat.a $(LDLIBS)
+fuzz: $(FUZZ_BIN)
+
+layers:
+	sh tools/check_layers.sh
+
+SOURCES = $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
+	clang-format -i $(SOURCES)
+format-check:
+	clang-format --dry-run -Werror $(SOURCES)
+
+check: all
+	sh tests/check.sh
 
 clean:
 	rm -rf build
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all units format clean
+-include $(shell find build -name '*.d' 2>/dev/null)
+.PHONY: all tests units fuzz layers format format-check check clean
