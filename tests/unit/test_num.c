@@ -1,0 +1,106 @@
+/* base/num and base/utf8: conversions, against their definitions. */
+#include "support.h"
+
+#include <math.h>
+
+#include "base/num.h"
+#include "base/utf8.h"
+
+static void every_bf16_survives_a_round_trip(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        float f = ct_bf16_f32((uint16_t)h);
+
+        if (isnan(f))
+            assert_true(isnan(ct_round_bf16(f)));
+        else
+            assert_int_equal(ct_f32_bf16(f), h);
+    }
+}
+
+static void bf16_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    assert_int_equal(ct_f32_bf16(ct_bits_f32(0x3f808000)), 0x3f80); /* tie, down to even */
+    assert_int_equal(ct_f32_bf16(ct_bits_f32(0x3f818000)), 0x3f82); /* tie, up to even */
+    assert_int_equal(ct_f32_bf16(ct_bits_f32(0x3f808001)), 0x3f81);
+    assert_int_equal(ct_f32_bf16(ct_bits_f32(0x7f7fffff)), 0x7f80); /* overflows to infinity */
+    assert_true(isnan(ct_bf16_f32(ct_f32_bf16(ct_bits_f32(0x7f800001)))));
+}
+
+static void e4m3_has_its_published_values(void **state)
+{
+    (void)state;
+    assert_true(ct_e4m3_f32(0x38) == 1.0f);
+    assert_true(ct_e4m3_f32(0x3c) == 1.5f);
+    assert_true(ct_e4m3_f32(0x40) == 2.0f);
+    assert_true(ct_e4m3_f32(0x7e) == 448.0f);
+    assert_true(ct_e4m3_f32(0x08) == ldexpf(1, -6));
+    assert_true(ct_e4m3_f32(0x01) == ldexpf(1, -9));
+    assert_true(ct_e4m3_f32(0xb8) == -1.0f);
+    assert_true(ct_e4m3_f32(0x00) == 0.0f);
+    assert_true(isnan(ct_e4m3_f32(0x7f)) && isnan(ct_e4m3_f32(0xff)));
+}
+
+static void e2m1_has_its_sixteen_values(void **state)
+{
+    static const float want[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+
+    (void)state;
+    for (uint8_t i = 0; i < 8; i++) {
+        assert_true(ct_e2m1_f32(i) == want[i]);
+        assert_true(ct_e2m1_f32((uint8_t)(i | 8)) == -want[i]);
+        assert_true(ct_e2m1_f32((uint8_t)(i | 0xf0)) == want[i]); /* upper bits are ignored */
+    }
+}
+
+static void every_code_point_survives_utf8(void **state)
+{
+    (void)state;
+    for (uint32_t cp = 0; cp <= 0x10ffff; cp++) {
+        char bytes[4];
+        unsigned len, n;
+
+        if (cp == 0xd800)
+            cp = 0xe000;
+        n = ct_utf8_put(bytes, cp);
+        if (ct_utf8_next((ct_str){bytes, n}, 0, &len) != cp || len != n)
+            fail_msg("U+%04X", cp);
+        for (unsigned cut = 1; cut < n; cut++)
+            if (ct_utf8_next((ct_str){bytes, cut}, 0, &len) != CT_UTF8_INVALID)
+                fail_msg("U+%04X cut to %u bytes", cp, cut);
+    }
+}
+
+static void malformed_utf8_is_found_at_its_place(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t n, at;
+    } cases[] = {
+        {"ab\x80", 3, 2},           {"a\xc1\xbf", 3, 1},
+        {"\xe0\x9f\xbf", 3, 0},     {"\xed\xa0\x80", 3, 0},
+        {"\xf0\x8f\xbf\xbf", 4, 0}, {"\xf4\x90\x80\x80", 4, 0},
+        {"\xf5\x80\x80\x80", 4, 0}, {"ok\xe2\x82", 4, 2},
+        {"\xc3\xa9\xff", 3, 2},     {"fine \xe2\x82\xac", 8, 8},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(ct_utf8_valid_prefix((ct_str){cases[i].text, cases[i].n}), cases[i].at);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_bf16_survives_a_round_trip),
+        cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(e4m3_has_its_published_values),
+        cmocka_unit_test(e2m1_has_its_sixteen_values),
+        cmocka_unit_test(every_code_point_survives_utf8),
+        cmocka_unit_test(malformed_utf8_is_found_at_its_place),
+    };
+
+    return cmocka_run_group_tests_name("num", tests, NULL, NULL);
+}
