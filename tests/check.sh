@@ -68,11 +68,12 @@ suite() {
 
 step_style() {
     quiet "direction of includes" sh tools/check_layers.sh
-    if command -v clang-format >/dev/null; then
+    # Other versions break lines elsewhere; the project is formatted by this one.
+    if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
         quiet "format" make -s format-check
     else
         skipped=$((skipped + 1))
-        echo "skip  format: clang-format is not here"
+        echo "skip  format: clang-format 14 is not here"
     fi
 }
 step_release() { suite release build/release; }
@@ -96,6 +97,7 @@ step_fuzz() {
         return
     fi
     for source in fuzz/fuzz_*.c; do
+        [ -e "$source" ] || continue
         name=$(basename "$source" .c)
         corpus=fuzz/corpus/${name#fuzz_}
         new=build/fuzz/new/$name
