@@ -44,6 +44,7 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "--version"))
         return cmd_version(argc - 1, argv + 1);
+    ct_cli_catch_signals();
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(argv[1], commands[i].name))
             return commands[i].fn(argc - 1, argv + 1);
