@@ -6,6 +6,7 @@
 #include "base/str.h"
 
 #define CT_TENSOR_MAX_DIMS 8
+#define CT_TENSOR_MAX_NAME 512 /* bytes; keeps every message about a tensor short */
 
 typedef enum ct_dtype {
     CT_DTYPE_BF16,
@@ -38,5 +39,8 @@ typedef struct ct_tensor {
 
 const char *ct_dtype_name(ct_dtype t); /* as safetensors spells it: "BF16" */
 size_t ct_dtype_bytes(ct_dtype t);
+/* 1 to CT_TENSOR_MAX_NAME bytes without control characters. */
+bool ct_tensor_name_ok(ct_str name);
+bool ct_dtype_parse(ct_str name, ct_dtype *out); /* false when there is none of this name */
 
 #endif

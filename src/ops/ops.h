@@ -2,12 +2,14 @@
  *
  * A backend is a table of these functions plus its own state.  Every operation works
  * on a ragged batch of T rows (tokens of any number of sequences) and gives each row
- * the same bits whatever the other rows are.  Activations are backend buffers of
- * [rows, width] elements, row-major, made by `alloc` before the first step; weights
- * are views into the checkpoint; page tables and row descriptions are plain arrays.
- * No operation allocates or prints.  One thread drives a backend.
+ * the same bits whatever the other rows are.  Activations are backend buffers,
+ * row-major, made by `alloc` before the first step; weights are views into the
+ * checkpoint; page tables and row descriptions are plain host arrays.  Operations on
+ * rows allocate nothing, print nothing and cannot fail: shapes were checked when the
+ * weights were bound, ids and page tables by whoever filled them (asserted here).
+ * One thread drives a backend.
  *
- * Formulae: docs/ops.md restates them beside the names used here. */
+ * Formulae, shapes and roundings: docs/ops.md. */
 #ifndef CT_OPS_OPS_H
 #define CT_OPS_OPS_H
 
@@ -28,10 +30,14 @@ typedef enum ct_weight_type {
 typedef struct ct_weight {
     ct_weight_type type;
     uint32_t rows, cols;
-    const void *data;  /* borrowed: checkpoint */
+    const void *data;  /* borrowed: checkpoint.  NVFP4: low nibble is the even column */
     const void *scale; /* NVFP4: e4m3 [rows, cols/16]; FP8: bf16 [rows] */
     float global;      /* NVFP4: multiplier (already inverted for files that store a divisor) */
 } ct_weight;
+
+#define CT_NVFP4_BLOCK 16 /* columns that share a scale */
+
+#define CT_PAGE_NONE UINT32_MAX
 
 /* One key/value store of one layer, as attention sees it.  Page tables are indexed
  * by sequence and by block (position / page_tokens): page = pages[seq * max_blocks + block]. */
@@ -44,14 +50,31 @@ typedef struct ct_kv_layer {
     uint32_t window; /* keys visible, itself included; 0: all (global layer) */
 } ct_kv_layer;
 
-#define CT_PAGE_NONE UINT32_MAX
-
 typedef struct ct_rows {
     uint32_t n;          /* T */
-    const uint32_t *ids; /* [T] token ids */
+    const uint32_t *ids; /* [T] token ids, below the vocabulary */
     const uint32_t *pos; /* [T] absolute positions, from 0 */
     const uint32_t *seq; /* [T] row of the page table */
 } ct_rows;
+
+/* What a buffer holds. */
+typedef enum ct_elem {
+    CT_ELEM_ACT, /* activations, in the backend's own type */
+    CT_ELEM_KV,  /* keys or values, in the backend's own type */
+    CT_ELEM_F32, /* logits, routing weights */
+    CT_ELEM_U32, /* routing picks */
+} ct_elem;
+
+/* The largest step that a backend will be asked for. */
+typedef struct ct_limits {
+    uint32_t rows; /* T */
+    uint32_t keys; /* visible to one row: positions of the longest sequence */
+    uint32_t cols; /* widest input of a product, a norm or a head */
+    /* 0 in dense models. */
+    uint32_t n_experts, top_k;
+    uint32_t expert_width; /* M */
+    uint32_t hidden;       /* H */
+} ct_limits;
 
 typedef struct ct_rope {
     double theta;
@@ -59,7 +82,7 @@ typedef struct ct_rope {
 } ct_rope;
 
 typedef struct ct_qkv_args {
-    void *q;                     /* [T, n_heads*D], normed and rotated in place */
+    void *q;                     /* [T, heads*D], normed and rotated in place */
     const void *k;               /* [T, KVH*D], raw k_proj output */
     const void *v;               /* raw v_proj output; equal to k in global layers */
     const void *q_norm, *k_norm; /* bf16 [D] */
@@ -74,7 +97,7 @@ typedef struct ct_add_norm_args {
     const void *y;      /* [T,H] branch output */
     const void *post;   /* bf16 [H] */
     const void *scalar; /* bf16 [1], or NULL for none */
-    const void *next;   /* bf16 [H]: out = rms(x; next); NULL: no output */
+    const void *next;   /* bf16 [H]: out = rms(x; next) */
     void *out;          /* [T,H] */
     uint32_t width;     /* H */
     float eps;
@@ -98,44 +121,46 @@ typedef struct ct_backend ct_backend;
 typedef struct ct_ops {
     const char *name;
 
-    /* Buffer of rows*width activation elements, zeroed; freed with the backend. */
-    ct_status (*alloc)(ct_backend *b, void **out, size_t rows, size_t width, ct_error *err);
-    /* Storage for one layer's k or v: n elements of the KV type, zeroed; likewise. */
-    ct_status (*alloc_kv)(ct_backend *b, void **out, size_t n_elems, ct_error *err);
-    /* Copies the first n elements of an activation buffer to host floats. */
-    ct_status (*read)(ct_backend *b, float *out, const void *x, size_t n, ct_error *err);
+    /* Before the first step: working memory for steps up to these limits. */
+    ct_status (*reserve)(ct_backend *b, const ct_limits *limits, ct_error *err);
+    /* Zeroed buffer of n elements, freed with the backend. */
+    ct_status (*alloc)(ct_backend *b, void **out, ct_elem elem, size_t n, ct_error *err);
+    /* Copies n elements of an ACT, KV or F32 buffer, from `first` on, to host floats.
+     * The one operation that waits for the others. */
+    ct_status (*read)(ct_backend *b, float *out, const void *x, ct_elem elem, size_t first,
+                      size_t n, ct_error *err);
 
-    /* x[T,H] = table[id] * scale, scale = bf16(sqrt(H)). */
+    /* x[T,H] = table[id] * scale; scale is bf16(sqrt(H)). */
     void (*embed)(ct_backend *b, void *x, const ct_rows *rows, const ct_weight *table, float scale);
-    /* y = x / sqrt(mean(x^2) + eps) * w; w bf16 [width] or NULL for the weightless form. */
+    /* y = x / sqrt(mean(x^2) + eps) * w; w bf16 [width].  y may be x. */
     void (*rms_norm)(ct_backend *b, void *y, const void *x, const void *w, uint32_t T,
                      uint32_t width, float eps);
     /* y[T, w.rows] = x[T, w.cols] W^T. */
     void (*linear)(ct_backend *b, void *y, const void *x, const ct_weight *w, uint32_t T);
+    /* Head norms, RoPE, and the cache write. */
     void (*qkv_finish)(ct_backend *b, const ct_rows *rows, const ct_qkv_args *a);
-    /* out[T, n_heads*D]: causal softmax(q k) v over the resident keys; no 1/sqrt(D). */
+    /* out[T, heads*D]: causal softmax(q k) v over the resident keys; no 1/sqrt(D). */
     void (*attend)(ct_backend *b, void *out, const void *q, const ct_rows *rows, uint32_t n_heads,
                    const ct_kv_layer *kv);
     void (*add_norm)(ct_backend *b, const ct_add_norm_args *a, uint32_t T);
-    /* y = gelu_tanh(gate) * up, elementwise over T*width. */
+    /* y = gelu_tanh(gate) * up, elementwise over T*width.  y may be gate. */
     void (*geglu)(ct_backend *b, void *y, const void *gate, const void *up, uint32_t T,
                   uint32_t width);
-    /* y = a + b elementwise: joins the dense and the routed branch. */
-    void (*add)(ct_backend *b, void *y, const void *a, const void *c, uint32_t T, uint32_t width);
-    /* picks[T,top_k] ascending by expert id, weights[T,top_k]; x is the residual stream.
-     * Both outputs are backend buffers made by alloc (picks hold whole numbers). */
+    /* y = x + z elementwise: joins the dense and the routed branch.  y may be x. */
+    void (*add)(ct_backend *b, void *y, const void *x, const void *z, uint32_t T, uint32_t width);
+    /* picks U32 [T,top_k] ascending by expert id, weights F32 [T,top_k]; x[T,H] is the
+     * residual stream itself, not a normed copy. */
     void (*route)(ct_backend *b, void *picks, void *weights, const void *x, const ct_router *r,
-                  uint32_t T, uint32_t H, float eps);
+                  uint32_t T, float eps);
     /* y[T,H] = sum over picks of weight * down(gelu(gate x) * (up x)). */
     void (*experts)(ct_backend *b, void *y, const void *x, const void *picks, const void *weights,
                     const ct_expert_weights *e, uint32_t T);
-    /* logits[n, V] in f32 on the host side of the seam: softcap * tanh(table·x / softcap);
-     * x[n,H] is already final-normed. */
-    void (*head)(ct_backend *b, void *logits, const void *x, const ct_weight *table, uint32_t n,
-                 float softcap);
-    /* y[i] = x[index[i]] for whole rows. */
+    /* y[i] = x[index[i]] for whole rows; index is a host array. */
     void (*gather)(ct_backend *b, void *y, const void *x, const uint32_t *index, uint32_t n,
                    uint32_t width);
+    /* logits F32 [n,V] = softcap * tanh(table x / softcap); x[n,H] is final-normed. */
+    void (*head)(ct_backend *b, void *logits, const void *x, const ct_weight *table, uint32_t n,
+                 float softcap);
     void (*destroy)(ct_backend *b);
 } ct_ops;
 

@@ -1,0 +1,40 @@
+#include "ops/ref/internal.h"
+
+#include <math.h>
+
+/* Partial sums.  Their number is part of the definition: it fixes the order of every
+ * sum, and it lets a compiler keep them in vector registers without reordering. */
+#define LANES 8
+
+double ct_ref_dot(const double *a, const float *b, size_t n)
+{
+    double sum[LANES] = {0};
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        for (unsigned j = 0; j < LANES; j++)
+            sum[j] += a[i + j] * (double)b[i + j];
+    for (unsigned j = 0; i + j < n; j++)
+        sum[j] += a[i + j] * (double)b[i + j];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+void ct_ref_axpy(double *restrict acc, double s, const float *restrict x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        acc[i] += s * (double)x[i];
+}
+
+double ct_ref_rms_scale(const float *x, size_t n, float eps, double *wide)
+{
+    for (size_t i = 0; i < n; i++)
+        wide[i] = x[i];
+    return 1.0 / sqrt(ct_ref_dot(wide, x, n) / (double)n + (double)eps);
+}
+
+double ct_ref_gelu(double z)
+{
+    const double sqrt_2_over_pi = 0.79788456080286535588;
+
+    return 0.5 * z * (1.0 + tanh(sqrt_2_over_pi * (z + 0.044715 * z * z * z)));
+}

@@ -1,0 +1,109 @@
+/* What the files of the reference backend share.
+ *
+ * Every sum of products runs in double through ct_ref_dot or in ascending order of
+ * its index; every result is rounded once, by ct_ref_round.  Work is cut so that no
+ * result depends on T, on the thread count or on which thread computes it. */
+#ifndef CT_OPS_REF_INTERNAL_H
+#define CT_OPS_REF_INTERNAL_H
+
+#include "base/num.h"
+#include "ops/ref/ref.h"
+
+typedef struct ref_block ref_block;
+
+/* Working memory of one thread. */
+typedef struct ref_scratch {
+    double *rows; /* [2 * CT_REF_TILE, limits.cols]: decoded weights, or a row of x */
+    double *keys; /* [limits.keys]: scores, then probabilities */
+    float *turn;  /* [limits.cols]: cosines, then sines, of one position */
+} ref_scratch;
+
+/* Output rows of a matrix that one work item decodes and applies to every row of x:
+ * the decoding is shared by the rows, and a tile stays in the first-level cache. */
+#define CT_REF_TILE 4
+
+typedef struct ct_ref {
+    ct_backend base;
+    ct_ref_rounding rounding;
+    ct_pool *pool;        /* borrowed */
+    ref_block *blocks;    /* everything allocated */
+    float e4m3[256];      /* decoded once */
+    ct_limits limits;     /* of reserve */
+    ref_scratch *scratch; /* [threads] */
+    float *rope_inv;      /* [limits.cols / 2] */
+    /* Routing and experts, for limits.rows rows; pair = (row, slot) in row-major order. */
+    float *route_in, *route_logits; /* [rows, hidden], [rows, n_experts] */
+    float *pair_act, *pair_out;     /* [pairs, expert_width], [pairs, hidden] */
+    uint32_t *pair_order;           /* [pairs] grouped by expert, ascending within one */
+    uint32_t *expert_start;         /* [n_experts + 1] into pair_order */
+} ct_ref;
+
+static inline ct_ref *ct_ref_of(ct_backend *b)
+{
+    return (ct_ref *)b;
+}
+
+/* Rounds to the type of activations. */
+static inline float ct_ref_round(const ct_ref *r, double v)
+{
+    return r->rounding == CT_REF_BF16 ? ct_round_bf16((float)v) : (float)v;
+}
+
+/* Element i of a bf16 vector of the checkpoint. */
+static inline float ct_ref_bf16(const void *v, size_t i)
+{
+    uint16_t h;
+
+    memcpy(&h, (const unsigned char *)v + i * sizeof h, sizeof h);
+    return ct_bf16_f32(h);
+}
+
+/* Sum of a[i]*b[i]: eight partial sums over i mod 8, joined in a fixed order. */
+double ct_ref_dot(const double *a, const float *b, size_t n);
+/* acc[i] += s * x[i]. */
+void ct_ref_axpy(double *acc, double s, const float *x, size_t n);
+/* 1 / sqrt(mean(x^2) + eps); wide has room for n. */
+double ct_ref_rms_scale(const float *x, size_t n, float eps, double *wide);
+double ct_ref_gelu(double z);
+
+/* Row `row` of w as doubles. */
+void ct_ref_decode_row(const ct_ref *r, double *out, const ct_weight *w, size_t row);
+
+/* fn over items; on this thread alone when the whole (in multiply-adds) is too small to
+ * be worth waking the others. */
+void ct_ref_run(ct_ref *r, size_t n_items, double work, ct_pool_fn *fn, void *ctx);
+
+/* inv[i] = theta^(-2i/D) in f32 as Hugging Face computes it, 0 from n_pairs to D/2. */
+void ct_ref_rope_inv(float *inv, const ct_rope *rope, uint32_t head_dim);
+/* turn = cos, then sin, of the angles pos * inv; D/2 of each. */
+void ct_ref_rope_turn(const ct_ref *r, float *turn, const float *inv, uint32_t pos,
+                      uint32_t head_dim);
+/* Rotates x[D] in place. */
+void ct_ref_rope(const ct_ref *r, float *x, const float *turn, uint32_t head_dim);
+
+/* The operations, by file. */
+/* linear.c */
+void ct_ref_embed(ct_backend *b, void *x, const ct_rows *rows, const ct_weight *table, float scale);
+void ct_ref_linear(ct_backend *b, void *y, const void *x, const ct_weight *w, uint32_t T);
+void ct_ref_gather(ct_backend *b, void *y, const void *x, const uint32_t *index, uint32_t n,
+                   uint32_t width);
+void ct_ref_head(ct_backend *b, void *logits, const void *x, const ct_weight *table, uint32_t n,
+                 float softcap);
+/* norm.c */
+void ct_ref_rms_norm(ct_backend *b, void *y, const void *x, const void *w, uint32_t T,
+                     uint32_t width, float eps);
+void ct_ref_add_norm(ct_backend *b, const ct_add_norm_args *a, uint32_t T);
+void ct_ref_add(ct_backend *b, void *y, const void *x, const void *z, uint32_t T, uint32_t width);
+/* attention.c */
+void ct_ref_qkv_finish(ct_backend *b, const ct_rows *rows, const ct_qkv_args *a);
+void ct_ref_attend(ct_backend *b, void *out, const void *q, const ct_rows *rows, uint32_t n_heads,
+                   const ct_kv_layer *kv);
+/* ffn.c */
+void ct_ref_geglu(ct_backend *b, void *y, const void *gate, const void *up, uint32_t T,
+                  uint32_t width);
+void ct_ref_route(ct_backend *b, void *picks, void *weights, const void *x, const ct_router *router,
+                  uint32_t T, float eps);
+void ct_ref_experts(ct_backend *b, void *y, const void *x, const void *picks, const void *weights,
+                    const ct_expert_weights *e, uint32_t T);
+
+#endif
