@@ -21,6 +21,7 @@ static const struct {
     const char *name, *help;
     ct_cmd_fn *fn;
 } commands[] = {
+    {"tokenize", "text to token ids and back", ct_cmd_tokenize},
     {"version", "print the version and what this build can use", cmd_version},
 };
 
