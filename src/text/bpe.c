@@ -1,5 +1,7 @@
 #include "text/bpe.h"
 
+#include "base/checked.h"
+
 #include <assert.h>
 
 /* A symbol of a long segment, named by the place where its text began. */
@@ -10,6 +12,8 @@ typedef struct symbol {
 } symbol;
 
 #define NO_SYMBOL UINT32_MAX
+/* Children of a heap node: half the levels of a binary heap, and siblings share a line. */
+#define FANOUT ((size_t)4)
 
 /* Min-heap of (rank, place).  Entries are not removed when a symbol's pair changes: one
  * whose rank is not its symbol's any more is stale.  A pair never comes back at the same
@@ -21,17 +25,23 @@ typedef struct heap {
 
 static_assert(2 * sizeof(uint64_t) + sizeof(symbol) == 32, "CT_BPE_SCRATCH_BYTES");
 
+static size_t least_child(const heap *h, size_t first)
+{
+    size_t end = ct_min_size(first + FANOUT, h->n), least = first;
+
+    for (size_t i = first + 1; i < end; i++)
+        if (h->entry[i] < h->entry[least])
+            least = i;
+    return least;
+}
+
 static void sift_down(heap *h, size_t at)
 {
     uint64_t moved = h->entry[at];
 
-    for (;;) {
-        size_t child = 2 * at + 1;
+    while (FANOUT * at + 1 < h->n) {
+        size_t child = least_child(h, FANOUT * at + 1);
 
-        if (child >= h->n)
-            break;
-        if (child + 1 < h->n && h->entry[child + 1] < h->entry[child])
-            child++;
         if (h->entry[child] >= moved)
             break;
         h->entry[at] = h->entry[child];
@@ -45,9 +55,9 @@ static void heap_push(heap *h, uint32_t rank, uint32_t at)
     uint64_t entry = (uint64_t)rank << 32 | at;
     size_t i = h->n++;
 
-    while (i > 0 && h->entry[(i - 1) / 2] > entry) {
-        h->entry[i] = h->entry[(i - 1) / 2];
-        i = (i - 1) / 2;
+    while (i > 0 && h->entry[(i - 1) / FANOUT] > entry) {
+        h->entry[i] = h->entry[(i - 1) / FANOUT];
+        i = (i - 1) / FANOUT;
     }
     h->entry[i] = entry;
 }
@@ -74,7 +84,7 @@ static void begin_long(const ct_merges *m, const uint32_t *seg, size_t n, symbol
     }
     s[0].prev = NO_SYMBOL;
     s[n - 1].next = NO_SYMBOL;
-    for (size_t i = h->n / 2; i-- > 0;)
+    for (size_t i = (h->n + FANOUT - 2) / FANOUT; i-- > 0;)
         sift_down(h, i);
 }
 

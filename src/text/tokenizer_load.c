@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_FILE_BYTES ((size_t)256 << 20)
+#define MAX_FILE_BYTES ((size_t)128 << 20)
 /* Shortest entries of the vocabulary and of the merges: `"a":0,` and `"a b",`. */
 #define MIN_ENTRY_BYTES 6
 /* Most that an arena can take for each byte of the file (the tries of added tokens: half

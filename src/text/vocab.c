@@ -6,8 +6,26 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define TAG_SHIFT 21 /* ids + 1 reach 2^20 */
-#define ID_MASK   ((1u << TAG_SHIFT) - 1)
+/* A slot of the index holds all that a look-up compares but the text itself, so that it
+ * costs two cache misses: 6 bits of hash, 10 of length, 20 of id, 28 of place.  0 is
+ * free, since no length is. */
+#define KEY_SHIFT 48
+#define ID_SHIFT  28
+
+static uint64_t slot_key(uint64_t hash, size_t n_bytes)
+{
+    return (hash & 0x3f) << 10 | n_bytes;
+}
+
+static uint32_t slot_id(uint64_t slot)
+{
+    return (uint32_t)(slot >> ID_SHIFT) & (CT_VOCAB_MAX_PIECES - 1);
+}
+
+static size_t slot_at(uint64_t slot)
+{
+    return slot & (CT_VOCAB_MAX_TEXT_BYTES - 1);
+}
 
 ct_status ct_vocab_init(ct_vocab *v, ct_arena *a, uint32_t room, ct_error *err)
 {
@@ -33,6 +51,9 @@ ct_status ct_vocab_add(ct_vocab *v, ct_str piece, uint32_t id, ct_error *err)
                        CT_VOCAB_MAX_PIECE_BYTES);
     if (v->n_bytes[id])
         return ct_fail(err, CT_EFORMAT, "id %" PRIu32 " is given to two pieces", id);
+    if ((size_t)(piece.p - v->text) >= CT_VOCAB_MAX_TEXT_BYTES)
+        return ct_fail(err, CT_ELIMIT, "id %" PRIu32 " exceeds %zu bytes of pieces", id,
+                       CT_VOCAB_MAX_TEXT_BYTES);
     v->at[id] = (uint32_t)(piece.p - v->text);
     v->n_bytes[id] = (uint16_t)piece.n;
     v->n++;
@@ -55,40 +76,54 @@ static uint64_t hash_joined(ct_str head, ct_str tail)
     return hash_bytes(hash_bytes(0xcbf29ce484222325u, head), tail) * 0x9e3779b97f4a7c15u;
 }
 
-static bool is_joined(ct_str piece, ct_str head, ct_str tail)
+static bool is_joined(const char *piece, ct_str head, ct_str tail)
 {
-    return piece.n == head.n + tail.n && !memcmp(piece.p, head.p, head.n) &&
-           (!tail.n || !memcmp(piece.p + head.n, tail.p, tail.n));
+    return !memcmp(piece, head.p, head.n) && (!tail.n || !memcmp(piece + head.n, tail.p, tail.n));
 }
 
 /* Slot that holds the text, or the free one where its walk ends. */
-static uint32_t *find_slot(const ct_vocab *v, ct_str head, ct_str tail, unsigned *n_probes)
+static uint64_t *find_slot(const ct_vocab *v, ct_str head, ct_str tail, uint64_t hash,
+                           unsigned *n_probes)
 {
-    uint64_t h = hash_joined(head, tail);
     size_t mask = ((size_t)1 << v->slot_bits) - 1;
-    uint32_t tag = (uint32_t)h >> TAG_SHIFT;
-    size_t i = h >> (64 - v->slot_bits);
+    size_t i = hash >> (64 - v->slot_bits);
+    uint64_t key = slot_key(hash, head.n + tail.n);
 
     for (*n_probes = 0;; ++*n_probes, i = (i + 1) & mask) {
-        uint32_t slot = v->slot[i];
+        uint64_t slot = v->slot[i];
 
-        if (!slot)
-            return &v->slot[i];
-        if (slot >> TAG_SHIFT == tag &&
-            is_joined(ct_vocab_piece(v, (slot & ID_MASK) - 1), head, tail))
+        if (!slot || (slot >> KEY_SHIFT == key && is_joined(v->text + slot_at(slot), head, tail)))
             return &v->slot[i];
     }
 }
 
 uint32_t ct_vocab_find(const ct_vocab *v, ct_str head, ct_str tail)
 {
+    size_t n = head.n + tail.n;
     unsigned n_probes;
-    uint32_t slot;
+    uint64_t slot;
 
-    if (head.n + tail.n == 0)
+    if (n == 0 || n > CT_VOCAB_MAX_PIECE_BYTES)
         return CT_TOKEN_NONE;
-    slot = *find_slot(v, head, tail, &n_probes);
-    return slot ? (slot & ID_MASK) - 1 : CT_TOKEN_NONE;
+    slot = *find_slot(v, head, tail, hash_joined(head, tail), &n_probes);
+    return slot ? slot_id(slot) : CT_TOKEN_NONE;
+}
+
+static ct_status index_piece(ct_vocab *v, uint32_t id, ct_error *err)
+{
+    ct_str piece = ct_vocab_piece(v, id);
+    uint64_t hash = hash_joined(piece, CT_STR(""));
+    unsigned n_probes;
+    uint64_t *slot = find_slot(v, piece, CT_STR(""), hash, &n_probes);
+
+    if (*slot)
+        return ct_fail(err, CT_EFORMAT, "ids %" PRIu32 " and %" PRIu32 " are the same piece",
+                       slot_id(*slot), id);
+    if (n_probes > CT_VOCAB_MAX_PROBES)
+        return ct_fail(err, CT_ELIMIT, "pieces chosen to collide: %u in one place, at most %d",
+                       n_probes, CT_VOCAB_MAX_PROBES);
+    *slot = slot_key(hash, piece.n) << KEY_SHIFT | (uint64_t)id << ID_SHIFT | v->at[id];
+    return CT_OK;
 }
 
 static ct_status build_index(ct_vocab *v, ct_arena *scratch, ct_error *err)
@@ -100,17 +135,10 @@ static ct_status build_index(ct_vocab *v, ct_arena *scratch, ct_error *err)
     if (!v->slot)
         return ct_fail(err, CT_ELIMIT, "no memory for an index of %" PRIu32 " pieces", v->n);
     for (uint32_t id = 0; id < v->n; id++) {
-        ct_str piece = ct_vocab_piece(v, id);
-        unsigned n_probes;
-        uint32_t *slot = find_slot(v, piece, CT_STR(""), &n_probes);
+        ct_status st = index_piece(v, id, err);
 
-        if (*slot)
-            return ct_fail(err, CT_EFORMAT, "ids %" PRIu32 " and %" PRIu32 " are the same piece",
-                           (*slot & ID_MASK) - 1, id);
-        if (n_probes > CT_VOCAB_MAX_PROBES)
-            return ct_fail(err, CT_ELIMIT, "pieces chosen to collide: %u in one place, at most %d",
-                           n_probes, CT_VOCAB_MAX_PROBES);
-        *slot = (uint32_t)hash_joined(piece, CT_STR("")) >> TAG_SHIFT << TAG_SHIFT | (id + 1);
+        if (st)
+            return st;
     }
     return CT_OK;
 }

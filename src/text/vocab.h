@@ -12,10 +12,12 @@
 #include "text/tokenizer.h"
 
 #define CT_VOCAB_MAX_PIECES      (1u << 20)
-#define CT_VOCAB_MAX_PIECE_BYTES 1024
+#define CT_VOCAB_MAX_PIECE_BYTES 1023
 /* Longest walk through a hash table before a vocabulary is refused: about 30 times what
  * a table half full of anything but chosen collisions needs. */
 #define CT_VOCAB_MAX_PROBES 1024
+/* Pieces lie in the first part of their arena. */
+#define CT_VOCAB_MAX_TEXT_BYTES ((size_t)1 << 28)
 
 /* U+2581, which stands for a space inside pieces. */
 #define CT_SPACE_MARK       0x2581
@@ -34,7 +36,7 @@ typedef struct ct_vocab {
     uint16_t *page_of; /* [CT_VOCAB_N_PAGES] */
     uint32_t *page;    /* [n_pages][256] */
 
-    uint32_t *slot; /* the index: 11 bits of hash, 21 of id + 1; 0 is free.  Scratch. */
+    uint64_t *slot; /* the index, by text; scratch */
     unsigned slot_bits;
 } ct_vocab;
 
