@@ -79,12 +79,14 @@ static ct_status flush(encoder *e)
 }
 
 /* A code point without a piece: its bytes, which no merge touches. */
-static ct_status add_bytes(encoder *e, const char *p, unsigned n)
+static ct_status add_bytes(encoder *e, uint32_t cp)
 {
+    char byte[4];
+    unsigned n = ct_utf8_put(byte, cp);
     ct_status st = flush(e);
 
     for (unsigned i = 0; !st && i < n; i++)
-        st = ct_ids_add(e->out, e->t->vocab.byte_id[(unsigned char)p[i]], e->err);
+        st = ct_ids_add(e->out, e->t->vocab.byte_id[(unsigned char)byte[i]], e->err);
     return st;
 }
 
@@ -116,7 +118,7 @@ static ct_status encode_plain(encoder *e, ct_str s)
             cp = CT_SPACE_MARK;
         id = ct_vocab_char(&t->vocab, cp);
         if (id == CT_TOKEN_NONE)
-            st = add_bytes(e, s.p + at, len);
+            st = add_bytes(e, cp);
         else
             st = add_char(e, id, e->n && ct_merges_joins(&t->merges, last, cp));
         last = cp;
