@@ -3,6 +3,7 @@
 # make units      unit and golden tests of one build;   make fuzz: the fuzz targets (clang)
 # make layers     direction of includes;                make format / format-check
 # SAN=1           AddressSanitizer and UBSan, in build/san
+# CUDA=0          leaves the CUDA part out (default: built when nvcc is found)
 VERSION := 0.1.0
 CC      := gcc
 SAN     ?= 0
@@ -22,7 +23,18 @@ CPPFLAGS := -D_GNU_SOURCE -DCT_VERSION='"$(VERSION)"' -Isrc -Iinclude
 CFLAGS   := -std=c17 $(OPT) $(WARN) -ffp-contract=off
 LDLIBS   := -lm -lpthread
 
-LIB_SRC  := $(filter-out src/cli/%,$(shell find src -name '*.c'))
+# The sanitizers' shadow memory and the CUDA driver do not agree: SAN builds go without.
+CUDA     ?= $(if $(shell command -v nvcc),$(if $(filter 1,$(SAN)),0,1),0)
+CUDA_DIR := $(patsubst %/bin/nvcc,%,$(shell command -v nvcc))
+ifeq ($(CUDA),1)
+CUDA_OBJ := $(patsubst %.cu,$(BUILD)/%.o,$(shell find src -name '*.cu'))
+NVFLAGS  := -O3 -Isrc -Iinclude -Xcompiler -Wall,-Wextra -gencode arch=compute_90a,code=sm_90a \
+            -gencode arch=compute_80,code=compute_80
+LDLIBS   += -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt
+endif
+
+LIB_SRC  := $(filter-out src/cli/% $(if $(CUDA_OBJ),src/ops/cuda/device_none.c),\
+              $(shell find src -name '*.c'))
 CLI_SRC  := $(wildcard src/cli/*.c)
 TEST_SRC := $(wildcard tests/unit/test_*.c tests/golden/test_*.c)
 FUZZ_SRC := $(wildcard fuzz/fuzz_*.c)
@@ -34,7 +46,7 @@ SHARED   := $(or $(CARAT_SHARED),../shared)
 
 all: $(BUILD)/carat
 
-$(BUILD)/libcarat.a: $(LIB_OBJ)
+$(BUILD)/libcarat.a: $(LIB_OBJ) $(CUDA_OBJ)
 	rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/carat: $(CLI_OBJ) $(BUILD)/libcarat.a
@@ -43,6 +55,10 @@ $(BUILD)/carat: $(CLI_OBJ) $(BUILD)/libcarat.a
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: %.cu Makefile
+	@mkdir -p $(@D)
+	nvcc $(NVFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
@@ -58,7 +74,7 @@ units: tests
 	@set -e; for t in $(TEST_BIN); do $$t; done
 
 # Sources are compiled into each fuzz build with its instrumentation: one library for all.
-FUZZ_OBJ  := $(LIB_SRC:%.c=build/fuzz/%.o)
+FUZZ_OBJ  := $(patsubst %.c,build/fuzz/%.o,$(filter-out src/cli/%,$(shell find src -name '*.c')))
 FUZZFLAGS := -std=c17 -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
              -fno-sanitize-recover=all $(WARN) -ffp-contract=off
 build/fuzz/src/%.o: src/%.c Makefile
@@ -67,7 +83,7 @@ build/fuzz/src/%.o: src/%.c Makefile
 build/fuzz/libcarat.a: $(FUZZ_OBJ)
 	rm -f $@ && ar rcs $@ $^
 build/fuzz/fuzz_%: fuzz/fuzz_%.c build/fuzz/libcarat.a
-	clang $(CPPFLAGS) $(FUZZFLAGS) -fsanitize=fuzzer -o $@ $< build/fuzz/libcarat.a $(LDLIBS)
+	clang $(CPPFLAGS) $(FUZZFLAGS) -fsanitize=fuzzer -o $@ $< build/fuzz/libcarat.a -lm -lpthread
 fuzz: $(FUZZ_BIN)
 
 layers:

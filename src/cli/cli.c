@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_LINE_BYTES ((size_t)1 << 30)
 
@@ -34,13 +35,27 @@ static void on_signal(int signal_number)
     ct_cli_stop = 1;
 }
 
+/* Weights are mapped: a file that is cut while in use ends in SIGBUS, which without
+ * this would look like a bug of carat's. */
+static void on_bus_error(int signal_number)
+{
+    static const char text[] = "carat: a mapped model file was cut short while in use, or its "
+                               "disk failed (SIGBUS)\n";
+
+    (void)signal_number;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(CT_EXIT_ERROR);
+}
+
 void ct_cli_catch_signals(void)
 {
+    struct sigaction bus = {.sa_handler = on_bus_error};
     /* SA_RESETHAND: a second ^C ends the process at once. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGBUS, &bus, NULL);
 }
 
 bool ct_cli_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)

@@ -24,7 +24,7 @@ int ct_cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Set by ^C (SIGINT) and SIGTERM: long work looks at it and stops cleanly. */
 extern volatile sig_atomic_t ct_cli_stop;
-void ct_cli_catch_signals(void);
+void ct_cli_catch_signals(void); /* also names the cause of a SIGBUS on a mapped file */
 
 /* Strict parse of an option's value; false after printing a usage error. */
 bool ct_cli_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);

@@ -4,11 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/cuda/device.h"
+
+static int cmd_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("carat " CT_VERSION " (backends: ref; CUDA %s)\n", !ct_cuda_built() ? "not built"
+                                                              : ct_cuda_n_devices()
+                                                                  ? "present"
+                                                                  : "built, no device");
+    return CT_EXIT_OK;
+}
+
 static const struct {
     const char *name, *help;
     ct_cmd_fn *fn;
 } commands[] = {
-    {"version", "print the version", NULL},
+    {"version", "print the version and what this build can use", cmd_version},
 };
 
 static void print_help(FILE *out)
@@ -29,12 +42,11 @@ int main(int argc, char **argv)
         print_help(stdout);
         return CT_EXIT_OK;
     }
-    if (!strcmp(argv[1], "version") || !strcmp(argv[1], "--version")) {
-        puts("carat " CT_VERSION);
-        return CT_EXIT_OK;
-    }
+    if (!strcmp(argv[1], "--version"))
+        return cmd_version(argc - 1, argv + 1);
+    ct_cli_catch_signals();
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (commands[i].fn && !strcmp(argv[1], commands[i].name))
+        if (!strcmp(argv[1], commands[i].name))
             return commands[i].fn(argc - 1, argv + 1);
     return ct_cli_usage("unknown command '%s'; `carat help` lists them", argv[1]);
 }

@@ -1,0 +1,146 @@
+#include "engine/session.h"
+
+#include "base/checked.h"
+#include "base/pool.h"
+#include "kv/kv.h"
+#include "ops/ref/ref.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ct_session {
+    const ct_model *model; /* borrowed */
+    ct_session_options how;
+    ct_pool *pool;
+    ct_backend *backend;
+    ct_kv *kv;
+    ct_forward *forward;
+    uint32_t *pos, *seq, *index; /* [chunk] */
+};
+
+static ct_status session_alloc_rows(ct_session *s, ct_error *err)
+{
+    size_t n = ct_max_size(s->how.chunk, s->how.logits_rows);
+
+    s->pos = calloc(n, sizeof *s->pos);
+    s->seq = calloc(n, sizeof *s->seq); /* one sequence: stays 0 */
+    s->index = calloc(n, sizeof *s->index);
+    if (!s->pos || !s->seq || !s->index)
+        return ct_fail(err, CT_ELIMIT, "out of memory for a step of %zu rows", n);
+    return CT_OK;
+}
+
+static ct_status session_start(ct_session *s, ct_error *err)
+{
+    const ct_session_options *how = &s->how;
+    ct_kv_shape shape = {.n_seqs = 1, .seq_tokens = how->max_tokens, .step_tokens = how->chunk};
+    ct_forward_limits limits = {
+        .rows = how->chunk, .keys = how->max_tokens, .logits_rows = how->logits_rows};
+    ct_status st;
+
+    st = ct_pool_create(&s->pool, how->n_threads, err);
+    if (!st)
+        st = ct_ref_create(&s->backend, how->round_bf16 ? CT_REF_BF16 : CT_REF_F32, s->pool, err);
+    if (!st)
+        st = ct_kv_create(&s->kv, &s->model->config, &shape, s->backend, err);
+    if (!st)
+        st = ct_forward_create(&s->forward, &s->model->config, &s->model->weights, s->backend,
+                               &limits, err);
+    return st ? st : session_alloc_rows(s, err);
+}
+
+ct_status ct_session_open(ct_session **out, const ct_model *model, const ct_session_options *how,
+                          ct_error *err)
+{
+    uint32_t limit = model->config.max_positions;
+    ct_session *s;
+    ct_status st;
+
+    if (how->backend && strcmp(how->backend, "ref") != 0)
+        return ct_fail(err, CT_EUNSUPPORTED, "backend '%s' is not in this build; it has: ref",
+                       how->backend);
+    if (how->max_tokens == 0 || how->max_tokens > limit)
+        return ct_fail(err, CT_EINVAL, "%u tokens asked for, the model serves 1 to %u",
+                       how->max_tokens, limit);
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return ct_fail(err, CT_ELIMIT, "out of memory for a session");
+    s->model = model;
+    s->how = *how;
+    if (s->how.chunk == 0)
+        s->how.chunk = CT_SESSION_CHUNK;
+    if (s->how.chunk > s->how.max_tokens)
+        s->how.chunk = s->how.max_tokens;
+    if (s->how.logits_rows == 0)
+        s->how.logits_rows = 1;
+    if (s->how.logits_rows > s->how.chunk)
+        s->how.logits_rows = s->how.chunk;
+    st = session_start(s, err);
+    if (st) {
+        ct_session_close(s);
+        return st;
+    }
+    *out = s;
+    return CT_OK;
+}
+
+void ct_session_close(ct_session *s)
+{
+    if (!s)
+        return;
+    free(s->pos);
+    free(s->seq);
+    free(s->index);
+    ct_forward_destroy(s->forward);
+    ct_kv_destroy(s->kv);
+    if (s->backend)
+        s->backend->ops->destroy(s->backend);
+    ct_pool_destroy(s->pool);
+    free(s);
+}
+
+ct_status ct_session_step(ct_session *s, const uint32_t *ids, uint32_t n,
+                          const ct_hidden_sink *sink, ct_error *err)
+{
+    ct_rows rows = {.n = n, .ids = ids, .pos = s->pos, .seq = s->seq};
+    uint32_t start = ct_kv_length(s->kv, 0);
+    ct_status st;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] >= s->model->config.vocab)
+            return ct_fail(err, CT_EINVAL, "token id %u at position %u, the vocabulary has %u",
+                           ids[i], start + i, s->model->config.vocab);
+    st = ct_kv_extend(s->kv, 0, n, err);
+    if (st)
+        return st;
+    for (uint32_t i = 0; i < n; i++)
+        s->pos[i] = start + i;
+    return ct_forward_step(s->forward, &rows, ct_kv_layers(s->kv), sink, err);
+}
+
+ct_status ct_session_logits(ct_session *s, uint32_t first, uint32_t n, float *out, ct_error *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        s->index[i] = first + i;
+    return ct_forward_logits(s->forward, s->index, n, out, err);
+}
+
+uint32_t ct_session_length(const ct_session *s)
+{
+    return ct_kv_length(s->kv, 0);
+}
+
+uint32_t ct_session_chunk(const ct_session *s)
+{
+    return s->how.chunk;
+}
+
+ct_backend *ct_session_backend(ct_session *s)
+{
+    return s->backend;
+}
+
+void ct_session_reset(ct_session *s)
+{
+    ct_kv_reset(s->kv, 0);
+}
