@@ -9,10 +9,20 @@
 #include "base/status.h"
 #include "base/str.h"
 
-#define CT_MAX_LAYERS   256
-#define CT_MAX_EXPERTS  1024
-#define CT_MAX_STOP_IDS 16
-#define CT_MAX_SUPPRESS 64
+#define CT_MAX_CONFIG_BYTES ((size_t)1 << 20)
+#define CT_MAX_VOCAB        (1u << 22)
+#define CT_MAX_HIDDEN       (1u << 16)
+#define CT_MAX_INTERMEDIATE (1u << 18)
+#define CT_MAX_LAYERS       256
+#define CT_MAX_HEADS        512
+#define CT_MAX_HEAD_DIM     2048
+#define CT_MAX_POSITIONS    (1u << 24)
+#define CT_MAX_EXPERTS      1024
+#define CT_MAX_STOP_IDS     16
+#define CT_MAX_SUPPRESS     64
+/* Of a quantisation config. */
+#define CT_MAX_QUANT_GROUPS   16
+#define CT_MAX_QUANT_PATTERNS 4096
 
 typedef enum ct_arch { CT_ARCH_GEMMA4, CT_ARCH_GEMMA4_UNIFIED } ct_arch;
 
@@ -22,12 +32,24 @@ typedef enum ct_quant_method {
     CT_QUANT_COMPRESSED_TENSORS,
 } ct_quant_method;
 
+typedef enum ct_quant_scheme {
+    CT_QUANT_NVFP4, /* e2m1, one e4m3 scale for 16 columns, one scale a matrix */
+    CT_QUANT_FP8,   /* e4m3, one scale a row */
+} ct_quant_scheme;
+
+/* Patterns of module names: see format/pattern.h. */
+typedef struct ct_quant_group {
+    ct_quant_scheme scheme;
+    ct_str *target;
+    size_t n_targets;
+} ct_quant_group;
+
 typedef struct ct_quant_config {
     ct_quant_method method;
-    ct_str *ignore; /* module patterns left in BF16, as written */
+    ct_str *ignore; /* left in BF16, whatever the groups say */
     size_t n_ignore;
-    ct_str *targets; /* of all groups */
-    size_t n_targets;
+    ct_quant_group *group;
+    size_t n_groups;
 } ct_quant_config;
 
 typedef struct ct_config {

@@ -197,8 +197,8 @@ ct_status ct_tensor_writer_create(ct_tensor_writer **out, const char *path,
     return CT_OK;
 }
 
-ct_status ct_tensor_writer_put(ct_tensor_writer *w, size_t tensor, uint64_t first,
-                               const void *data, size_t n, ct_error *err)
+ct_status ct_tensor_writer_put(ct_tensor_writer *w, size_t tensor, uint64_t first, const void *data,
+                               size_t n, ct_error *err)
 {
     const extent *e = &w->extent[tensor];
 

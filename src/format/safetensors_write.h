@@ -17,8 +17,8 @@ typedef struct ct_tensor_writer ct_tensor_writer;
 ct_status ct_tensor_writer_create(ct_tensor_writer **out, const char *path,
                                   const ct_tensor *tensors, size_t n, ct_error *err);
 /* Bytes [first, first + n) of the tensor with that index in `tensors`. */
-ct_status ct_tensor_writer_put(ct_tensor_writer *w, size_t tensor, uint64_t first,
-                               const void *data, size_t n, ct_error *err);
+ct_status ct_tensor_writer_put(ct_tensor_writer *w, size_t tensor, uint64_t first, const void *data,
+                               size_t n, ct_error *err);
 /* Gives the file its name.  Bytes never put are zero. */
 ct_status ct_tensor_writer_finish(ct_tensor_writer *w, ct_error *err);
 /* Removes the temporary file unless it was finished.  NULL is fine. */
