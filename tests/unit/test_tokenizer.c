@@ -13,7 +13,7 @@ static const char *const pieces[] = {
     "b",     "c",       "d",       "e",      MARK,
     "<",     ">",       "|",       "\\n",    "\xe6\x9c\xac",
     "ab",    "bc",      "abc",     MARK "a", "aa",
-    "aaa",   "\\n\\n",  "de",      "cde",    "e" MARK,
+    "aaa",   "\\n\\n",  "de",      "cde",    ("e" MARK),
     "<|",    "a<",
 };
 #define FIRST_BYTE CT_LEN(pieces)
@@ -270,7 +270,7 @@ static void equals_the_definition_on_random_text(void **ctx)
         got.n = 0;
         test_ok(ct_tokenizer_encode(*ctx, ct_buf_str(&text), CT_SPECIAL_PLAIN, &got, &err), &err);
         n = naive_merge(rank, result, want, n);
-        if (n != got.n || memcmp(got.id, want, n * sizeof *want) != 0)
+        if (n != got.n || (n && memcmp(got.id, want, n * sizeof *want) != 0))
             fail_msg("round %u: \"%.*s\" is not merged as defined", round,
                      CT_STR_ARG(ct_buf_str(&text)));
         ct_buf_deinit(&text);
