@@ -21,6 +21,8 @@ static const struct {
     const char *name, *help;
     ct_cmd_fn *fn;
 } commands[] = {
+    {"tokenize", "text to token ids and back", ct_cmd_tokenize},
+    {"inspect", "config, tensors, types, bytes; what the manifest says", ct_cmd_inspect},
     {"version", "print the version and what this build can use", cmd_version},
 };
 

@@ -94,7 +94,8 @@ static int read_escape(compiler *c, byte_set *s)
         set_add(s, 'a', 'z');
         set_add(s, 'A', 'Z');
         set_add(s, '_', '_');
-        /* fallthrough */
+        set_add(s, '0', '9');
+        return -1;
     case 'd':
         set_add(s, '0', '9');
         return -1;

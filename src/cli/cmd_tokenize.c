@@ -1,0 +1,220 @@
+/* carat tokenize: text to ids and back, a JSON value a line.  Needs no weights. */
+#include "cli/cli.h"
+
+#include "base/json.h"
+#include "text/tokenizer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define MAX_PATH_BYTES   ((size_t)1 << 16)
+#define MAX_OUTPUT_BYTES ((size_t)1 << 32)
+#define MAX_SCRATCH      ((size_t)1 << 32) /* unescaped text of one line */
+
+typedef struct options {
+    const char *model, *text;
+    bool jsonl, decode, skip_special;
+} options;
+
+typedef struct job {
+    const options *o;
+    ct_tokenizer *t;
+    ct_arena scratch;
+    ct_ids ids;
+    ct_buf text, out;
+} job;
+
+static const char help[] =
+    "usage: carat tokenize -m MODEL --jsonl [--decode [--skip-special]]\n"
+    "       carat tokenize -m MODEL TEXT\n"
+    "\n"
+    "Reads lines from standard input: each a JSON string, answered by the JSON array of its\n"
+    "ids.  Adds no <bos>.\n"
+    "\n"
+    "  -m MODEL        directory with a tokenizer.json, or that file\n"
+    "  --jsonl         lines in, lines out\n"
+    "  --decode        the other way: each line a JSON array of ids, answered by a string\n"
+    "  --skip-special  leave control tokens out of the decoded text\n"
+    "  TEXT            tokenize this text instead of lines\n";
+
+/* False after printing what is wrong with the command line. */
+static bool parse_options(options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+
+        if (!strcmp(a, "-m") && i + 1 < argc)
+            o->model = argv[++i];
+        else if (!strcmp(a, "--jsonl"))
+            o->jsonl = true;
+        else if (!strcmp(a, "--decode"))
+            o->decode = true;
+        else if (!strcmp(a, "--skip-special"))
+            o->skip_special = true;
+        else if (a[0] != '-' && !o->text)
+            o->text = a;
+        else
+            return ct_cli_usage("tokenize: unexpected '%s'; see carat tokenize --help", a), false;
+    }
+    if (!o->model)
+        return ct_cli_usage("tokenize: -m MODEL is missing"), false;
+    if (o->jsonl == (o->text != NULL))
+        return ct_cli_usage("tokenize: needs either --jsonl or one TEXT"), false;
+    if ((o->decode && !o->jsonl) || (o->skip_special && !o->decode))
+        return ct_cli_usage("tokenize: --decode goes with --jsonl, --skip-special with --decode"),
+               false;
+    return true;
+}
+
+static ct_status load(ct_tokenizer **out, const char *model, ct_error *err)
+{
+    struct stat sb;
+    ct_buf path;
+    ct_status st;
+
+    ct_buf_init(&path, MAX_PATH_BYTES);
+    ct_buf_addz(&path, model);
+    if (stat(model, &sb) == 0 && S_ISDIR(sb.st_mode))
+        ct_buf_addz(&path, "/tokenizer.json");
+    if (path.failed)
+        st = ct_fail(err, CT_EINVAL, "path of the model is too long");
+    else
+        st = ct_tokenizer_load(out, path.p ? path.p : "", err);
+    ct_buf_deinit(&path);
+    return st;
+}
+
+static ct_status encode(job *w, ct_str text, ct_error *err)
+{
+    ct_status st;
+
+    w->ids.n = 0;
+    st = ct_tokenizer_encode(w->t, text, CT_SPECIAL_MATCH, &w->ids, err);
+    if (st)
+        return st;
+    for (size_t i = 0; i < w->ids.n; i++)
+        ct_buf_addf(&w->out, "%s%" PRIu32, i ? ", " : "[", w->ids.id[i]);
+    ct_buf_addz(&w->out, w->ids.n ? "]" : "[]");
+    return CT_OK;
+}
+
+static ct_status encode_line(job *w, ct_json *j, ct_error *err)
+{
+    ct_json_token t;
+    ct_str text;
+    ct_status st = ct_json_expect(j, CT_JSON_STRING, "the text", &t, err);
+
+    if (!st)
+        st = ct_json_str(j, &t, &w->scratch, &text, err);
+    if (!st)
+        st = ct_json_expect(j, CT_JSON_END, "what follows", &t, err);
+    return st ? st : encode(w, text, err);
+}
+
+static ct_status read_ids(job *w, ct_json *j, ct_error *err)
+{
+    ct_json_token t;
+    ct_status st = ct_json_expect(j, CT_JSON_ARRAY, "the list of ids", &t, err);
+
+    w->ids.n = 0;
+    while (!st) {
+        uint64_t id;
+
+        st = ct_json_next(j, &t, err);
+        if (st || t.kind == CT_JSON_ARRAY_END)
+            break;
+        st = ct_json_u64(j, &t, "an id", ct_tokenizer_vocab(w->t) - 1, &id, err);
+        if (!st)
+            st = ct_ids_add(&w->ids, (uint32_t)id, err);
+    }
+    return st ? st : ct_json_expect(j, CT_JSON_END, "what follows", &t, err);
+}
+
+static ct_status decode_line(job *w, ct_json *j, ct_error *err)
+{
+    ct_status st = read_ids(w, j, err);
+
+    ct_buf_clear(&w->text);
+    if (!st)
+        st = ct_tokenizer_decode(w->t, w->ids.id, w->ids.n, w->o->skip_special, &w->text, err);
+    if (!st)
+        ct_json_put_str(&w->out, ct_buf_str(&w->text));
+    return st;
+}
+
+static ct_status put_line(job *w, ct_error *err)
+{
+    ct_buf_addc(&w->out, '\n');
+    if (w->out.failed)
+        return ct_fail(err, CT_ELIMIT, "the answer exceeds %zu bytes or the memory",
+                       w->out.cap_bytes);
+    if (fwrite(w->out.p, 1, w->out.n, stdout) != w->out.n)
+        return ct_fail(err, CT_EIO, "writing to standard output failed");
+    ct_buf_clear(&w->out);
+    return CT_OK;
+}
+
+static ct_status do_line(job *w, ct_str line, uint64_t number, ct_error *err)
+{
+    char name[32];
+    ct_json j;
+    ct_status st;
+
+    snprintf(name, sizeof name, "line %" PRIu64, number);
+    ct_json_init(&j, name, line);
+    st = w->o->decode ? decode_line(w, &j, err) : encode_line(w, &j, err);
+    ct_arena_rewind(&w->scratch, 0);
+    return st ? st : put_line(w, err);
+}
+
+static ct_status do_lines(job *w, ct_error *err)
+{
+    ct_buf line = {0};
+    ct_status st = CT_OK;
+
+    for (uint64_t number = 1; !st && !ct_cli_stop && ct_cli_line(stdin, &line); number++)
+        st = do_line(w, ct_buf_str(&line), number, err);
+    if (!st && line.failed)
+        st = ct_fail(err, CT_ELIMIT, "a line exceeds %zu bytes or the memory", line.cap_bytes);
+    ct_buf_deinit(&line);
+    return st;
+}
+
+static ct_status do_text(job *w, ct_error *err)
+{
+    ct_status st = encode(w, ct_str_of(w->o->text), err);
+
+    return st ? st : put_line(w, err);
+}
+
+int ct_cmd_tokenize(int argc, char **argv)
+{
+    static ct_error err;
+    options o = {0};
+    job w = {.o = &o};
+    ct_status st;
+
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        fputs(help, stdout);
+        return CT_EXIT_OK;
+    }
+    if (!parse_options(&o, argc, argv))
+        return CT_EXIT_USAGE;
+    ct_cli_catch_signals();
+    ct_buf_init(&w.text, MAX_OUTPUT_BYTES);
+    ct_buf_init(&w.out, MAX_OUTPUT_BYTES);
+    st = ct_arena_init(&w.scratch, MAX_SCRATCH, &err);
+    if (!st)
+        st = load(&w.t, o.model, &err);
+    if (!st)
+        st = o.text ? do_text(&w, &err) : do_lines(&w, &err);
+    ct_tokenizer_destroy(w.t);
+    ct_arena_deinit(&w.scratch);
+    ct_ids_deinit(&w.ids);
+    ct_buf_deinit(&w.text);
+    ct_buf_deinit(&w.out);
+    if (!st && fflush(stdout) != 0)
+        st = ct_fail(&err, CT_EIO, "writing to standard output failed");
+    return st ? ct_cli_fail(&err) : CT_EXIT_OK;
+}
