@@ -22,6 +22,7 @@ static const struct {
     ct_cmd_fn *fn;
 } commands[] = {
     {"tokenize", "text to token ids and back", ct_cmd_tokenize},
+    {"logits", "token ids to logits and hidden states, as safetensors", ct_cmd_logits},
     {"inspect", "config, tensors, types, bytes; what the manifest says", ct_cmd_inspect},
     {"version", "print the version and what this build can use", cmd_version},
 };

@@ -33,9 +33,9 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Widths of the per-layer buffers, over both layer kinds. */
+/* The largest of both layer kinds: widths of buffers, query heads a key head. */
 typedef struct widths {
-    uint32_t q, kv;
+    uint32_t q, kv, group;
 } widths;
 
 static ct_status widths_of(const ct_config *c, widths *w, ct_error *err)
@@ -50,6 +50,7 @@ static ct_status widths_of(const ct_config *c, widths *w, ct_error *err)
                            ct_config_head_dim(c, l));
         w->q = max_u32(w->q, (uint32_t)q);
         w->kv = max_u32(w->kv, (uint32_t)kv);
+        w->group = max_u32(w->group, c->n_heads / ct_config_kv_heads(c, l));
     }
     return CT_OK;
 }
@@ -61,6 +62,7 @@ static ct_status reserve(const ct_forward *f, const widths *w, ct_error *err)
         .rows = f->limits.rows,
         .keys = f->limits.keys,
         .cols = max_u32(max_u32(c->hidden, c->intermediate), max_u32(w->q, w->kv)),
+        .group = w->group,
     };
 
     if (c->moe) {

@@ -67,9 +67,10 @@ typedef enum ct_elem {
 
 /* The largest step that a backend will be asked for. */
 typedef struct ct_limits {
-    uint32_t rows; /* T */
-    uint32_t keys; /* visible to one row: positions of the longest sequence */
-    uint32_t cols; /* widest input of a product, a norm or a head */
+    uint32_t rows;  /* T */
+    uint32_t keys;  /* visible to one row: positions of the longest sequence */
+    uint32_t cols;  /* widest input of a product or a norm */
+    uint32_t group; /* most query heads that share a key head */
     /* 0 in dense models. */
     uint32_t n_experts, top_k;
     uint32_t expert_width; /* M */

@@ -24,6 +24,7 @@ static fixture make(ct_ref_rounding rounding, unsigned threads)
     static const ct_limits limits = {.rows = 64,
                                      .keys = 4096,
                                      .cols = 512,
+                                     .group = 2,
                                      .n_experts = 16,
                                      .top_k = 4,
                                      .expert_width = 48,

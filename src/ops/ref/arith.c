@@ -19,10 +19,25 @@ double ct_ref_dot(const double *a, const float *b, size_t n)
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-void ct_ref_axpy(double *restrict acc, double s, const float *restrict x, size_t n)
+void ct_ref_mix(double *acc, const double *p, const float *x, size_t stride, size_t n_rows,
+                size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        acc[i] += s * (double)x[i];
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES) {
+        double sum[LANES];
+
+        for (unsigned j = 0; j < LANES; j++)
+            sum[j] = acc[i + j];
+        for (size_t r = 0; r < n_rows; r++)
+            for (unsigned j = 0; j < LANES; j++)
+                sum[j] += p[r] * (double)x[r * stride + i + j];
+        for (unsigned j = 0; j < LANES; j++)
+            acc[i + j] = sum[j];
+    }
+    for (; i < n; i++)
+        for (size_t r = 0; r < n_rows; r++)
+            acc[i] += p[r] * (double)x[r * stride + i];
 }
 
 double ct_ref_rms_scale(const float *x, size_t n, float eps, double *wide)

@@ -116,7 +116,7 @@ typedef struct attend {
     float *out;
     const float *q;
     const ct_rows *rows;
-    size_t n_heads;
+    size_t group; /* query heads that share a key head */
     const ct_kv_layer *kv;
 } attend;
 
@@ -152,37 +152,59 @@ static void softmax(const ct_ref *r, double *p, size_t n)
         p[i] = ct_ref_round(r, p[i] / sum);
 }
 
-/* One query head of one row. */
+/* p[g, i]: scores of the group's query heads with the keys from `first` to `last`. */
+static void score_keys(const attend *a, double *p, const double *q, size_t kv_head, uint32_t seq,
+                       uint32_t first, uint32_t last)
+{
+    const size_t D = a->kv->head_dim, n_keys = (size_t)last - first + 1;
+    span run;
+
+    for (uint32_t s = first; s <= last; s += run.n) {
+        run = span_at(a->kv, a->kv->k, kv_head, seq, s, last);
+        for (size_t j = 0; j < run.n; j++)
+            for (size_t g = 0; g < a->group; g++)
+                p[g * n_keys + s - first + j] =
+                    ct_ref_round(a->r, ct_ref_dot(q + g * D, run.at + j * a->kv->kv_heads * D, D));
+    }
+}
+
+/* out[g] = sum of p[g, i] * value i, ascending by position. */
+static void mix_values(const attend *a, double *out, const double *p, size_t kv_head, uint32_t seq,
+                       uint32_t first, uint32_t last)
+{
+    const size_t D = a->kv->head_dim, n_keys = (size_t)last - first + 1;
+    span run;
+
+    memset(out, 0, a->group * D * sizeof *out);
+    for (uint32_t s = first; s <= last; s += run.n) {
+        run = span_at(a->kv, a->kv->v, kv_head, seq, s, last);
+        for (size_t g = 0; g < a->group; g++)
+            ct_ref_mix(out + g * D, p + g * n_keys + (s - first), run.at, a->kv->kv_heads * D,
+                       run.n, D);
+    }
+}
+
+/* The query heads of one row that read one key head, together: its keys pass through
+ * the cache once. */
 static void attend_item(void *ctx, size_t item, unsigned thread)
 {
     const attend *a = ctx;
     const ct_kv_layer *kv = a->kv;
-    const size_t t = item / a->n_heads, h = item % a->n_heads, D = kv->head_dim;
-    const size_t kv_head = h / (a->n_heads / kv->kv_heads), stride = kv->kv_heads * D;
+    const size_t t = item / kv->kv_heads, kv_head = item % kv->kv_heads;
+    const size_t n = a->group * kv->head_dim;
     const uint32_t seq = a->rows->seq[t], last = a->rows->pos[t];
     const uint32_t first = kv->window && last >= kv->window ? last - kv->window + 1 : 0;
-    const float *q = a->q + item * D;
-    float *out = a->out + item * D;
     double *p = a->r->scratch[thread].keys, *wide = a->r->scratch[thread].rows;
-    span run;
 
     assert((size_t)last - first < a->r->limits.keys);
-    for (size_t i = 0; i < D; i++)
-        wide[i] = q[i];
-    for (uint32_t s = first; s <= last; s += run.n) {
-        run = span_at(kv, kv->k, kv_head, seq, s, last);
-        for (size_t j = 0; j < run.n; j++)
-            p[s - first + j] = ct_ref_round(a->r, ct_ref_dot(wide, run.at + j * stride, D));
-    }
-    softmax(a->r, p, (size_t)last - first + 1);
-    memset(wide, 0, D * sizeof *wide);
-    for (uint32_t s = first; s <= last; s += run.n) {
-        run = span_at(kv, kv->v, kv_head, seq, s, last);
-        for (size_t j = 0; j < run.n; j++)
-            ct_ref_axpy(wide, p[s - first + j], run.at + j * stride, D);
-    }
-    for (size_t i = 0; i < D; i++)
-        out[i] = ct_ref_round(a->r, wide[i]);
+    for (size_t i = 0; i < n; i++)
+        wide[i] = a->q[item * n + i];
+    score_keys(a, p, wide, kv_head, seq, first, last);
+    for (size_t g = 0; g < a->group; g++)
+        softmax(a->r, p + g * (last - first + 1), (size_t)last - first + 1);
+    mix_values(a, wide, p, kv_head, seq, first, last);
+    for (size_t i = 0; i < n; i++)
+        a->out[item * n + i] = ct_ref_round(a->r, wide[i]);
 }
 
 static double visible_keys(const ct_rows *rows, uint32_t window)
@@ -197,9 +219,15 @@ static double visible_keys(const ct_rows *rows, uint32_t window)
 void ct_ref_attend(ct_backend *b, void *out, const void *q, const ct_rows *rows, uint32_t n_heads,
                    const ct_kv_layer *kv)
 {
-    attend a = {.r = ct_ref_of(b), .out = out, .q = q, .rows = rows, .n_heads = n_heads, .kv = kv};
+    attend a = {.r = ct_ref_of(b),
+                .out = out,
+                .q = q,
+                .rows = rows,
+                .group = n_heads / kv->kv_heads,
+                .kv = kv};
     double keys = visible_keys(rows, kv->window);
 
-    ct_ref_run(a.r, (size_t)rows->n * n_heads, keys * n_heads * (2.0 * kv->head_dim + 20.0),
+    assert(a.group <= a.r->limits.group && a.group * kv->head_dim <= a.r->limits.cols);
+    ct_ref_run(a.r, (size_t)rows->n * kv->kv_heads, keys * n_heads * (2.0 * kv->head_dim + 20.0),
                attend_item, &a);
 }

@@ -14,7 +14,7 @@ typedef struct ref_block ref_block;
 /* Working memory of one thread. */
 typedef struct ref_scratch {
     double *rows; /* [2 * CT_REF_TILE, limits.cols]: decoded weights, or a row of x */
-    double *keys; /* [limits.keys]: scores, then probabilities */
+    double *keys; /* [limits.group, limits.keys]: scores, then probabilities */
     float *turn;  /* [limits.cols]: cosines, then sines, of one position */
 } ref_scratch;
 
@@ -60,8 +60,9 @@ static inline float ct_ref_bf16(const void *v, size_t i)
 
 /* Sum of a[i]*b[i]: eight partial sums over i mod 8, joined in a fixed order. */
 double ct_ref_dot(const double *a, const float *b, size_t n);
-/* acc[i] += s * x[i]. */
-void ct_ref_axpy(double *acc, double s, const float *x, size_t n);
+/* acc[i] += the sum over rows of p[row] * x[row * stride + i], ascending by row. */
+void ct_ref_mix(double *acc, const double *p, const float *x, size_t stride, size_t n_rows,
+                size_t n);
 /* 1 / sqrt(mean(x^2) + eps); wide has room for n. */
 double ct_ref_rms_scale(const float *x, size_t n, float eps, double *wide);
 double ct_ref_gelu(double z);

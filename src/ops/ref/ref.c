@@ -1,6 +1,5 @@
 #include "ops/ref/ref.h"
 
-#include "base/arena.h"
 #include "base/checked.h"
 #include "ops/ref/internal.h"
 
@@ -11,7 +10,7 @@
 
 struct ref_block {
     ref_block *next;
-    _Alignas(CT_ALIGN) unsigned char bytes[];
+    _Alignas(max_align_t) unsigned char bytes[];
 };
 
 static ct_status block_take(ct_ref *r, void **out, size_t n, size_t elem_bytes, ct_error *err)
@@ -53,18 +52,18 @@ static ct_status ref_read(ct_backend *b, float *out, const void *x, ct_elem elem
 
 static ct_status reserve_threads(ct_ref *r, const ct_limits *l, ct_error *err)
 {
-    size_t tiles, n = ct_pool_threads(r->pool);
+    size_t tiles, scores, n = ct_pool_threads(r->pool);
     ct_status st;
 
-    if (!ct_mul_size(&tiles, 2 * CT_REF_TILE, l->cols))
-        return ct_fail(err, CT_ELIMIT, "%u columns are too many", l->cols);
+    if (!ct_mul_size(&tiles, 2 * CT_REF_TILE, l->cols) || !ct_mul_size(&scores, l->group, l->keys))
+        return ct_fail(err, CT_ELIMIT, "%u columns or %u keys are too many", l->cols, l->keys);
     st = block_take(r, (void **)&r->scratch, n, sizeof *r->scratch, err);
     for (size_t i = 0; i < n && !st; i++) {
         ref_scratch *s = &r->scratch[i];
 
         st = block_take(r, (void **)&s->rows, tiles, sizeof *s->rows, err);
         if (!st)
-            st = block_take(r, (void **)&s->keys, l->keys, sizeof *s->keys, err);
+            st = block_take(r, (void **)&s->keys, scores, sizeof *s->keys, err);
         if (!st)
             st = block_take(r, (void **)&s->turn, l->cols, sizeof *s->turn, err);
     }
