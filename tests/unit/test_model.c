@@ -82,6 +82,8 @@ static void every_missing_or_wrong_file_is_named(void **state)
         {"generation_config.json", NULL, CT_EIO, "generation_config.json|No such file"},
         {"generation_config.json", "{\"eos_token_id\":1,\"suppress_tokens\":[47,48]}", CT_EFORMAT,
          "generation_config.json|suppress_tokens|48|vocab_size is 48"},
+        {"generation_config.json", "{\"eos_token_id\":[1,48]}", CT_EFORMAT,
+         "generation_config.json|eos_token_id|48|vocab_size is 48"},
         {"model.safetensors", NULL, CT_EIO, "neither|model.safetensors"},
         {"model.safetensors", "short", CT_EFORMAT, "model.safetensors|5 bytes"},
     };
