@@ -21,7 +21,8 @@ typedef struct byte_set {
 } byte_set;
 
 struct ct_pattern {
-    ct_str text; /* borrowed: caller */
+    ct_str text;      /* borrowed: caller */
+    size_t n_literal; /* bytes before the first wildcard of a shell pattern */
     const step *step;
     const byte_set *set;
     unsigned n_steps; /* 0: a literal or shell pattern */
@@ -323,6 +324,8 @@ const ct_pattern *ct_pattern_compile(ct_str text, ct_arena *a)
     if (!p)
         return NULL;
     p->text = text;
+    while (p->n_literal < text.n && text.p[p->n_literal] != '*' && text.p[p->n_literal] != '?')
+        p->n_literal++;
     if (!is_expression(text))
         return p;
     compile(&c, text);
@@ -450,5 +453,9 @@ static bool match_shell(ct_str pattern, ct_str name)
 
 bool ct_pattern_match(const ct_pattern *p, ct_str name)
 {
-    return p->n_steps ? match_expression(p, name) : match_shell(p->text, name);
+    if (p->n_steps)
+        return match_expression(p, name);
+    /* Most names of a large checkpoint meet most patterns only to fail here. */
+    return name.n >= p->n_literal && memcmp(name.p, p->text.p, p->n_literal) == 0 &&
+           match_shell(p->text, name);
 }

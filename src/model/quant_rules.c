@@ -10,6 +10,8 @@
 typedef struct rule {
     ct_str text;
     const ct_pattern *pattern;
+    unsigned char tries; /* aliases worth trying, from the first */
+    bool plain;          /* neither an expression nor a wildcard */
 } rule;
 
 typedef struct group {
@@ -42,12 +44,27 @@ size_t ct_quant_rules_bytes(const ct_quant_config *q)
     return sizeof(ct_quant_rules) + n * (sizeof(rule) + PATTERN_ROOM) + 4096;
 }
 
+/* The aliases are tails of the first two, so these are enough where the pattern begins
+ * with anything at all.  (With 47,478 tensors this is most of the manifest's time.) */
+static unsigned char n_tries(ct_str pattern)
+{
+    if (!ct_str_starts(pattern, "re:.*") && !ct_str_starts(pattern, "*"))
+        return 5;
+    return memchr(pattern.p, '|', pattern.n) ? 5 : 2;
+}
+
+static bool is_plain(ct_str pattern)
+{
+    return !ct_str_starts(pattern, "re:") && !memchr(pattern.p, '*', pattern.n) &&
+           !memchr(pattern.p, '?', pattern.n);
+}
+
 static rule *compile(const ct_str *text, size_t n, ct_arena *a)
 {
     rule *r = ct_arena_zalloc(a, n, sizeof *r);
 
     for (size_t i = 0; r && i < n; i++) {
-        r[i] = (rule){text[i], ct_pattern_compile(text[i], a)};
+        r[i] = (rule){text[i], ct_pattern_compile(text[i], a), n_tries(text[i]), is_plain(text[i])};
         if (!r[i].pattern)
             return NULL;
     }
@@ -94,20 +111,9 @@ static void fill_names(names *n, ct_str module)
                                strlen(root[tail[i].root]) + module.n - tail[i].skip};
 }
 
-/* The aliases are tails of the first two, so these are enough where the pattern begins
- * with anything at all.  (With 47,478 tensors this is most of the manifest's time.) */
-static size_t n_tries(ct_str pattern)
-{
-    if (!ct_str_starts(pattern, "re:.*") && !ct_str_starts(pattern, "*"))
-        return 5;
-    return memchr(pattern.p, '|', pattern.n) ? 5 : 2;
-}
-
 static bool matches(const rule *r, const names *n)
 {
-    size_t tries = n_tries(r->text);
-
-    for (size_t i = 0; i < tries; i++)
+    for (size_t i = 0; i < r->tries; i++)
         if (ct_pattern_match(r->pattern, n->alias[i]))
             return true;
     return false;
@@ -117,7 +123,7 @@ static bool matches(const rule *r, const names *n)
  * alone with everything in it. */
 static bool contains(const rule *r, const names *n)
 {
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; r->plain && i < 5; i++)
         if (n->alias[i].n > r->text.n && n->alias[i].p[r->text.n] == '.' &&
             memcmp(n->alias[i].p, r->text.p, r->text.n) == 0)
             return true;
