@@ -38,6 +38,14 @@ static const char help[] =
     "  --skip-special  leave control tokens out of the decoded text\n"
     "  TEXT            tokenize this text instead of lines\n";
 
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    return false;
+}
+
 /* False after printing what is wrong with the command line. */
 static bool parse_options(options *o, int argc, char **argv)
 {
@@ -149,7 +157,8 @@ static ct_status put_line(job *w, ct_error *err)
     if (w->out.failed)
         return ct_fail(err, CT_ELIMIT, "the answer exceeds %zu bytes or the memory",
                        w->out.cap_bytes);
-    if (fwrite(w->out.p, 1, w->out.n, stdout) != w->out.n)
+    /* Flushed, so that a program can wait for each answer before it asks on. */
+    if (fwrite(w->out.p, 1, w->out.n, stdout) != w->out.n || fflush(stdout) != 0)
         return ct_fail(err, CT_EIO, "writing to standard output failed");
     ct_buf_clear(&w->out);
     return CT_OK;
@@ -178,7 +187,7 @@ static ct_status do_lines(job *w, ct_error *err)
     if (!st && line.failed)
         st = ct_fail(err, CT_ELIMIT, "a line exceeds %zu bytes or the memory", line.cap_bytes);
     ct_buf_deinit(&line);
-    return st;
+    return st || !ct_cli_stop ? st : ct_fail(err, CT_ECANCELLED, "interrupted");
 }
 
 static ct_status do_text(job *w, ct_error *err)
@@ -195,7 +204,7 @@ int ct_cmd_tokenize(int argc, char **argv)
     job w = {.o = &o};
     ct_status st;
 
-    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+    if (wants_help(argc, argv)) {
         fputs(help, stdout);
         return CT_EXIT_OK;
     }
@@ -214,7 +223,5 @@ int ct_cmd_tokenize(int argc, char **argv)
     ct_ids_deinit(&w.ids);
     ct_buf_deinit(&w.text);
     ct_buf_deinit(&w.out);
-    if (!st && fflush(stdout) != 0)
-        st = ct_fail(&err, CT_EIO, "writing to standard output failed");
     return st ? ct_cli_fail(&err) : CT_EXIT_OK;
 }
