@@ -24,6 +24,7 @@ static const struct {
     {"tokenize", "text to token ids and back", ct_cmd_tokenize},
     {"logits", "token ids to logits and hidden states, as safetensors", ct_cmd_logits},
     {"inspect", "config, tensors, types, bytes; what the manifest says", ct_cmd_inspect},
+    {"eval", "perplexity of a text, distance to a reference", ct_cmd_eval},
     {"version", "print the version and what this build can use", cmd_version},
 };
 

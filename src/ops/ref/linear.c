@@ -5,11 +5,12 @@
 
 /* --- weights ----------------------------------------------------------------- */
 
-static void decode_bf16(double *out, const ct_weight *w, size_t row)
+static void decode_bf16(double *restrict out, const ct_weight *w, size_t row)
 {
-    const unsigned char *p = (const unsigned char *)w->data + row * w->cols * sizeof(uint16_t);
+    const size_t n = w->cols;
+    const unsigned char *restrict p = (const unsigned char *)w->data + row * n * sizeof(uint16_t);
 
-    for (size_t i = 0; i < w->cols; i++)
+    for (size_t i = 0; i < n; i++)
         out[i] = ct_ref_bf16(p, i);
 }
 
