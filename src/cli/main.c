@@ -21,6 +21,7 @@ static const struct {
     const char *name, *help;
     ct_cmd_fn *fn;
 } commands[] = {
+    {"render", "conversations to prompts, through the chat template", ct_cmd_render},
     {"version", "print the version and what this build can use", cmd_version},
 };
 
