@@ -392,7 +392,8 @@ static void read_ropes(ct_fields *f, const ct_node *text, ct_config *c)
 static uint32_t read_moe_intermediate(ct_fields *f, const ct_node *text)
 {
     const char *key = "moe_intermediate_size", *old = "expert_intermediate_size";
-    uint32_t m = ct_fields_u32(f, text, ct_node_get(text, key) ? key : old, 1, CT_MAX_INTERMEDIATE);
+    const char *given = !ct_node_get(text, key) && ct_node_get(text, old) ? old : key;
+    uint32_t m = ct_fields_u32(f, text, given, 1, CT_MAX_INTERMEDIATE);
 
     if (ct_fields_u32_or(f, text, old, 1, CT_MAX_INTERMEDIATE, m) != m)
         ct_fields_refuse(f, CT_EFORMAT, text, old, "but moe_intermediate_size is %u", m);

@@ -15,15 +15,26 @@ void ct_model_close(ct_model *m)
     free(m);
 }
 
-/* A sampler sets suppressed logits by index. */
+static ct_status check_list(const ct_model *m, const char *dir, const char *key, const uint32_t *id,
+                            size_t n, ct_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (id[i] >= m->config.vocab)
+            return ct_fail(err, CT_EFORMAT,
+                           "%s/generation_config.json: %s holds %u, vocab_size is %u", dir, key,
+                           id[i], m->config.vocab);
+    return CT_OK;
+}
+
+/* A suppressed logit is set by index; a stop id that no token has never stops. */
 static ct_status check_ids(const ct_model *m, const char *dir, ct_error *err)
 {
-    for (size_t i = 0; i < m->generation.n_suppress_ids; i++)
-        if (m->generation.suppress_ids[i] >= m->config.vocab)
-            return ct_fail(err, CT_EFORMAT,
-                           "%s/generation_config.json: suppress_tokens holds %u, vocab_size is %u",
-                           dir, m->generation.suppress_ids[i], m->config.vocab);
-    return CT_OK;
+    const ct_generation_config *g = &m->generation;
+    ct_status st = check_list(m, dir, "eos_token_id", g->stop_ids, g->n_stop_ids, err);
+
+    if (!st)
+        st = check_list(m, dir, "suppress_tokens", g->suppress_ids, g->n_suppress_ids, err);
+    return st;
 }
 
 static ct_status open_parts(ct_model *m, const char *dir, ct_error *err)

@@ -15,9 +15,11 @@ typedef struct symbol {
 /* Children of a heap node: half the levels of a binary heap, and siblings share a line. */
 #define FANOUT ((size_t)4)
 
-/* Min-heap of (rank, place).  Entries are not removed when a symbol's pair changes: one
- * whose rank is not its symbol's any more is stale.  A pair never comes back at the same
- * place, for symbols only grow. */
+/* Min-heap of (rank, place).  It holds every pair that comes before both its neighbours,
+ * the first of all among them, and little else: a run of one letter has one such pair, not
+ * one for each letter.  Entries are not removed when a symbol's pair changes: one whose
+ * rank is not its symbol's any more is stale.  A pair never comes back at the same place,
+ * for symbols only grow. */
 typedef struct heap {
     uint64_t *entry;
     size_t n;
@@ -72,36 +74,66 @@ static uint64_t heap_pop(heap *h)
     return least;
 }
 
-/* Links the symbols and fills the heap; heapify is linear, where pushing is not. */
-static void begin_long(const ct_merges *m, const uint32_t *seg, size_t n, symbol *s, heap *h)
+/* Whether the pair at this symbol comes before the pairs that share a symbol with it;
+ * among equal ranks the left one is first. */
+static bool is_before_neighbours(const symbol *s, uint32_t at)
 {
-    for (size_t i = 0; i < n; i++) {
-        s[i] = (symbol){seg[i], CT_RANK_NONE, (uint32_t)(i - 1), (uint32_t)(i + 1)};
-        if (i + 1 < n)
-            s[i].rank = ct_merges_rank(m, seg[i], seg[i + 1]);
-        if (s[i].rank != CT_RANK_NONE)
-            h->entry[h->n++] = (uint64_t)s[i].rank << 32 | i;
-    }
-    s[0].prev = NO_SYMBOL;
-    s[n - 1].next = NO_SYMBOL;
-    for (size_t i = (h->n + FANOUT - 2) / FANOUT; i-- > 0;)
-        sift_down(h, i);
+    const symbol *here = &s[at];
+
+    if (here->rank == CT_RANK_NONE || s[here->next].rank < here->rank)
+        return false;
+    return here->prev == NO_SYMBOL || s[here->prev].rank > here->rank;
 }
 
-static void rank_pair(const ct_merges *m, symbol *s, uint32_t at, heap *h)
+static void rank_pair(const ct_merges *m, symbol *s, uint32_t at)
 {
     uint32_t next = s[at].next;
 
     s[at].rank = next == NO_SYMBOL ? CT_RANK_NONE : ct_merges_rank(m, s[at].id, s[next].id);
-    if (s[at].rank != CT_RANK_NONE)
-        heap_push(h, s[at].rank, at);
+}
+
+/* Links the symbols and fills the heap; heapify is linear, where pushing is not. */
+static void begin_long(const ct_merges *m, const uint32_t *seg, size_t n, symbol *s, heap *h)
+{
+    for (size_t i = 0; i < n; i++)
+        s[i] = (symbol){seg[i], 0, (uint32_t)(i - 1), (uint32_t)(i + 1)};
+    s[0].prev = NO_SYMBOL;
+    s[n - 1].next = NO_SYMBOL;
+    for (uint32_t i = 0; i < n; i++)
+        rank_pair(m, s, i);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_before_neighbours(s, i))
+            h->entry[h->n++] = (uint64_t)s[i].rank << 32 | i;
+    for (size_t i = (h->n + FANOUT - 2) / FANOUT; i-- > 0;)
+        sift_down(h, i);
+}
+
+/* Joins a symbol with its next.  The two pairs around the new symbol change, and with
+ * them what the pairs beyond have for neighbours. */
+static void merge_pair(const ct_merges *m, symbol *s, uint32_t at, heap *h)
+{
+    uint32_t prev = s[at].prev, swallowed = s[at].next, next = s[swallowed].next;
+    uint32_t around[4] = {prev == NO_SYMBOL ? NO_SYMBOL : s[prev].prev, prev, at, next};
+
+    s[at].id = m->result[s[at].rank];
+    s[at].next = next;
+    s[swallowed].rank = CT_RANK_NONE;
+    if (next != NO_SYMBOL)
+        s[next].prev = at;
+    rank_pair(m, s, at);
+    if (prev != NO_SYMBOL)
+        rank_pair(m, s, prev);
+    for (int i = 0; i < 4; i++)
+        if (around[i] != NO_SYMBOL && is_before_neighbours(s, around[i]))
+            heap_push(h, s[around[i]].rank, around[i]);
 }
 
 static size_t merge_long(const ct_merges *m, uint32_t *seg, size_t n, ct_arena *scratch)
 {
     ct_arena_mark mark = ct_arena_save(scratch);
     symbol *s = ct_arena_alloc(scratch, n * sizeof *s, CT_ALIGN);
-    /* Each merge takes one entry and adds two at most, and there are n - 1 of either. */
+    /* Of neighbours at most every other is in front: n / 2 entries at first, and each merge
+     * takes one and adds two at most. */
     heap h = {ct_arena_alloc(scratch, 2 * n * sizeof *h.entry, CT_ALIGN), 0};
     size_t n_left = 0;
 
@@ -109,18 +141,10 @@ static size_t merge_long(const ct_merges *m, uint32_t *seg, size_t n, ct_arena *
     begin_long(m, seg, n, s, &h);
     while (h.n) {
         uint64_t entry = heap_pop(&h);
-        uint32_t at = (uint32_t)entry, next = s[at].next;
+        uint32_t at = (uint32_t)entry;
 
-        if (s[at].rank != entry >> 32)
-            continue;
-        s[at].id = m->result[s[at].rank];
-        s[at].next = s[next].next;
-        s[next].rank = CT_RANK_NONE;
-        if (s[at].next != NO_SYMBOL)
-            s[s[at].next].prev = at;
-        rank_pair(m, s, at, &h);
-        if (s[at].prev != NO_SYMBOL)
-            rank_pair(m, s, s[at].prev, &h);
+        if (s[at].rank == entry >> 32)
+            merge_pair(m, s, at, &h);
     }
     for (uint32_t at = 0; at != NO_SYMBOL; at = s[at].next)
         seg[n_left++] = s[at].id;

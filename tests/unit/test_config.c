@@ -285,7 +285,7 @@ static void refuses_every_mutation_by_name(void **state)
         {"\"num_experts\":8", "\"num_experts\":1025", CT_EFORMAT, "num_experts|1025|1024"},
         {"\"top_k_experts\":2", "\"top_k_experts\":9", CT_EFORMAT, "top_k_experts|9|8"},
         {"\"top_k_experts\":2,", "", CT_EFORMAT, "top_k_experts|absent"},
-        {",\"moe_intermediate_size\":16", "", CT_EFORMAT, "intermediate_size|absent"},
+        {",\"moe_intermediate_size\":16", "", CT_EFORMAT, "moe_intermediate_size|absent"},
         {"\"enable_moe_block\":true", "\"enable_moe_block\":\"yes\"", CT_EFORMAT,
          "enable_moe_block|'yes'"},
         {"\"vocab_size\":256", "\"vocab_size\":256,\"vocab_size\":256", CT_EFORMAT,

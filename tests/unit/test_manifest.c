@@ -570,6 +570,33 @@ static void nvfp4_needs_whole_blocks(void **state)
     close_made(&o);
 }
 
+/* Nothing in the format aligns the data: here the whole file lies at an odd address. */
+static void bf16_at_an_odd_address_is_refused(void **state)
+{
+    ct_manifest_report report;
+    ct_checkpoint *ckpt;
+    ct_config c;
+    maker m = {0};
+    ct_buf bytes;
+    char *odd;
+    ct_error err;
+
+    (void)state;
+    gemma_make(&m, &gemma_tiny);
+    maker_bytes(&m, &bytes);
+    maker_deinit(&m);
+    odd = malloc(bytes.n + 1);
+    assert_non_null(odd);
+    memcpy(odd + 1, bytes.p, bytes.n);
+    test_ok(ct_checkpoint_open_memory(&ckpt, "odd", (ct_str){odd + 1, bytes.n}, &err), &err);
+    config_of(&c, &gemma_tiny);
+    assert_int_equal(ct_manifest_check(&c, ckpt, &report, &err), CT_EFORMAT);
+    assert_message(&err, "85 unusable|embed_tokens.weight lies at an odd address|and 77 more");
+    ct_checkpoint_close(ckpt);
+    free(odd);
+    ct_buf_deinit(&bytes);
+}
+
 /* A config of 256 layers and 1,024 experts each against nearly nothing. */
 static void an_enormous_config_is_answered_quickly(void **state)
 {
@@ -606,6 +633,7 @@ int main(void)
         cmocka_unit_test(the_config_decides_what_is_quantised),
         cmocka_unit_test(everything_wrong_is_listed_at_once),
         cmocka_unit_test(nvfp4_needs_whole_blocks),
+        cmocka_unit_test(bf16_at_an_odd_address_is_refused),
         cmocka_unit_test(an_enormous_config_is_answered_quickly),
     };
     ct_error err;
