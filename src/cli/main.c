@@ -21,7 +21,9 @@ static const struct {
     const char *name, *help;
     ct_cmd_fn *fn;
 } commands[] = {
+    {"run", "one prompt in, one answer out", ct_cmd_run},
     {"tokenize", "text to token ids and back", ct_cmd_tokenize},
+    {"render", "conversations to prompts by the chat template", ct_cmd_render},
     {"logits", "token ids to logits and hidden states, as safetensors", ct_cmd_logits},
     {"inspect", "config, tensors, types, bytes; what the manifest says", ct_cmd_inspect},
     {"eval", "perplexity of a text, distance to a reference", ct_cmd_eval},

@@ -1,0 +1,121 @@
+/* carat render: conversations to prompts. */
+#include "base/checked.h"
+#include "cli/cli.h"
+#include "text/chat.h"
+
+#define ARENA_BYTES ((size_t)4 << 30) /* address space for one request's values */
+
+static const char help[] =
+    "usage: carat render -m MODEL --jsonl [--template FILE]\n"
+    "\n"
+    "Reads one JSON object a line, {messages, tools, add_generation_prompt,\n"
+    "enable_thinking, preserve_thinking}, and writes the rendered prompt as a JSON\n"
+    "string, or {\"error\": \"...\"}, a line each.\n"
+    "\n"
+    "  -m MODEL         directory with chat_template.jinja and tokenizer_config.json\n"
+    "  --template FILE  this template instead; -m may then be left out\n"
+    "  --jsonl          lines in, lines out (the only mode)\n";
+
+typedef struct args {
+    const char *model, *template;
+    bool jsonl;
+} args;
+
+/* -1 to go on, else an exit status. */
+static int parse_args(args *a, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *o = argv[i];
+        bool takes_value = !strcmp(o, "-m") || !strcmp(o, "--template");
+
+        if (!strcmp(o, "--help") || !strcmp(o, "-h")) {
+            fputs(help, stdout);
+            return CT_EXIT_OK;
+        }
+        if (takes_value && i + 1 == argc)
+            return ct_cli_usage("%s needs a value", o);
+        if (!strcmp(o, "--jsonl"))
+            a->jsonl = true;
+        else if (!strcmp(o, "-m"))
+            a->model = argv[++i];
+        else if (takes_value)
+            a->template = argv[++i];
+        else
+            return ct_cli_usage("render: unknown argument '%s'; see carat render --help", o);
+    }
+    if (!a->jsonl)
+        return ct_cli_usage("render: --jsonl is required");
+    if (!a->model && !a->template)
+        return ct_cli_usage("render: -m MODEL or --template FILE is required");
+    return -1;
+}
+
+/* The answer to one line, as JSON. */
+static void render_line(const ct_chat_template *t, ct_str line, ct_arena *a, ct_buf *text,
+                        ct_buf *json)
+{
+    const ct_value *request;
+    ct_error err;
+    ct_status st = ct_value_parse(&request, "request", line, a, &err);
+
+    ct_buf_clear(text);
+    ct_buf_clear(json);
+    if (!st)
+        st = ct_chat_render(t->jinja, ct_buf_str(&t->bos), request, a, text, &err);
+    if (st) {
+        ct_buf_addz(json, "{\"error\": ");
+        ct_json_put_str(json, ct_str_of(err.text));
+        ct_buf_addc(json, '}');
+    } else {
+        ct_json_put_str(json, ct_buf_str(text));
+    }
+    ct_buf_addc(json, '\n');
+}
+
+static int render_all(const ct_chat_template *t)
+{
+    ct_buf line = {0}, text, json;
+    ct_arena a = {0};
+    ct_error err;
+    int status = CT_EXIT_OK;
+
+    if (ct_arena_init(&a, ARENA_BYTES, &err))
+        return ct_cli_fail(&err);
+    ct_buf_init(&text, CT_JINJA_MAX_OUTPUT_BYTES);
+    /* A control character grows to six bytes. */
+    ct_buf_init(&json, (size_t)7 * CT_JINJA_MAX_OUTPUT_BYTES);
+    while (!ct_cli_stop && ct_cli_line(stdin, &line)) {
+        ct_arena_mark mark = ct_arena_save(&a);
+
+        if (!line.n)
+            continue;
+        render_line(t, ct_buf_str(&line), &a, &text, &json);
+        if (fwrite(json.p, 1, json.n, stdout) != json.n || fflush(stdout)) {
+            ct_fail(&err, CT_EIO, "standard output: write failed");
+            status = ct_cli_fail(&err);
+            break;
+        }
+        ct_arena_rewind(&a, mark);
+    }
+    ct_buf_deinit(&line);
+    ct_buf_deinit(&text);
+    ct_buf_deinit(&json);
+    ct_arena_deinit(&a);
+    return status;
+}
+
+int ct_cmd_render(int argc, char **argv)
+{
+    ct_chat_template t;
+    args a = {0};
+    ct_error err;
+    int status = parse_args(&a, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (ct_chat_template_open(&t, a.model, a.template, &err))
+        return ct_cli_fail(&err);
+    status = render_all(&t);
+    ct_chat_template_close(&t);
+    return status;
+}

@@ -1,0 +1,370 @@
+/* carat run: one prompt in, one answer out, streamed as it comes. */
+#include "cli/cli.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/options.h"
+#include "engine/generate.h"
+#include "text/chat.h"
+#include "text/tokenizer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define DEFAULT_MAX_NEW  512
+#define MAX_PROMPT_BYTES ((size_t)64 << 20)
+#define MAX_TEXT_BYTES   ((size_t)1 << 30)
+#define ARENA_BYTES      ((size_t)4 << 30) /* address space for the request's values */
+
+typedef struct run_options {
+    const char *model, *prompt, *system, *ids, *template_file;
+    bool raw, think, json, seeded, has_temp, has_top_k, has_top_p;
+    uint32_t max_new;
+    ct_sampling sampling;
+    ct_session_options session;
+} run_options;
+
+typedef struct run {
+    run_options opt;
+    ct_model *model;
+    ct_tokenizer *tokenizer;
+    ct_session *session;
+    ct_ids prompt, answer;
+    ct_detok detok;
+    ct_buf text;  /* the answer so far, control tokens left out */
+    size_t shown; /* bytes of it already printed */
+    ct_status token_status;
+    ct_error token_err; /* of token_status */
+    double load_s;
+} run;
+
+static const char help[] =
+    "usage: carat run -m MODEL -p TEXT [options]\n"
+    "\n"
+    "  -m MODEL         directory of the checkpoint\n"
+    "  -p TEXT          the user's message; - reads it from standard input\n"
+    "  --system TEXT    system message before it\n"
+    "  --think          let the model think first\n"
+    "  --raw            the prompt as it is, without the chat template\n"
+    "  --ids 2,5,...    the prompt as token ids\n"
+    "  -n N             longest answer in tokens (default 512)\n"
+    "  --temp T         temperature, 0 is greedy (default: the checkpoint's)\n"
+    "  --top-k K        sample among the K best, 0 for all (default: the checkpoint's)\n"
+    "  --top-p P        sample among the best of total probability P (likewise)\n"
+    "  --seed S         same seed, same answer (default: drawn; --json shows it)\n"
+    "  --template FILE  this chat template instead of the checkpoint's\n"
+    "  --json           {text, ids, finish_reason, usage, timings} on one line\n"
+    "  --mode f32|bf16  activations: full (default), or rounded where the bf16 reference does\n"
+    "  --threads N      default: every CPU that this process may use\n"
+    "  --backend ref    what computes (default: the best present)\n";
+
+/* --- command line ------------------------------------------------------------ */
+
+/* -1 to go on, else an exit status. */
+static int parse_options(run_options *o, int argc, char **argv)
+{
+    const ct_option options[] = {
+        {"-m", "--model", CT_OPTION_TEXT, .out = &o->model, .required = true},
+        {"-p", "--prompt", CT_OPTION_TEXT, .out = &o->prompt},
+        {"--system", NULL, CT_OPTION_TEXT, .out = &o->system},
+        {"--think", NULL, CT_OPTION_FLAG, .out = &o->think},
+        {"--raw", NULL, CT_OPTION_FLAG, .out = &o->raw},
+        {"--ids", NULL, CT_OPTION_TEXT, .out = &o->ids},
+        {"-n", "--max-tokens", CT_OPTION_U32, .out = &o->max_new, .min = 1, .max = INT32_MAX},
+        {"--temp", "--temperature", CT_OPTION_DOUBLE, .out = &o->sampling.temperature, .max = 100,
+         .given = &o->has_temp},
+        {"--top-k", NULL, CT_OPTION_U32, .out = &o->sampling.top_k, .max = INT32_MAX,
+         .given = &o->has_top_k},
+        {"--top-p", NULL, CT_OPTION_DOUBLE, .out = &o->sampling.top_p, .min = 1e-9, .max = 1,
+         .given = &o->has_top_p},
+        {"--seed", NULL, CT_OPTION_U64, .out = &o->sampling.seed, .given = &o->seeded},
+        {"--template", NULL, CT_OPTION_TEXT, .out = &o->template_file},
+        {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
+        {"--mode", NULL, CT_OPTION_CHOICE, .out = &o->session.round_bf16,
+         .choices = {"f32", "bf16"}},
+        {"--threads", NULL, CT_OPTION_U32, .out = &o->session.n_threads, .min = 1, .max = 256},
+        {"--backend", NULL, CT_OPTION_TEXT, .out = &o->session.backend},
+    };
+    int status;
+
+    o->max_new = DEFAULT_MAX_NEW;
+    status = ct_cli_options(options, CT_LEN(options), NULL, help, argc, argv);
+    if (status >= 0)
+        return status;
+    if (!o->prompt == !o->ids)
+        return ct_cli_usage("run: give the prompt by -p or by --ids, one of the two");
+    if ((o->raw || o->ids) && (o->system || o->think || o->template_file))
+        return ct_cli_usage("run: --system, --think and --template need the chat template, which "
+                            "%s leaves out",
+                            o->raw ? "--raw" : "--ids");
+    return -1;
+}
+
+/* What the command line left open is the checkpoint's to say; the seed is drawn. */
+static ct_status complete_sampling(run_options *o, const ct_generation_config *g, ct_error *err)
+{
+    ct_sampling *s = &o->sampling;
+
+    if (!o->has_temp)
+        s->temperature = g->do_sample ? g->temperature : 0;
+    if (!o->has_top_k)
+        s->top_k = g->top_k;
+    if (!o->has_top_p)
+        s->top_p = g->top_p;
+    if (!o->seeded && getrandom(&s->seed, sizeof s->seed, 0) != sizeof s->seed)
+        return ct_fail(err, CT_EIO, "no random seed from the system; give --seed");
+    return CT_OK;
+}
+
+/* --- prompt ------------------------------------------------------------------ */
+
+static ct_status read_prompt(ct_buf *out, const char *prompt, ct_error *err)
+{
+    char block[1 << 16];
+    size_t n;
+
+    if (strcmp(prompt, "-") != 0) {
+        ct_buf_addz(out, prompt);
+    } else {
+        while ((n = fread(block, 1, sizeof block, stdin)) > 0)
+            ct_buf_add(out, block, n);
+        if (ferror(stdin))
+            return ct_fail(err, CT_EIO, "the prompt cannot be read from standard input");
+    }
+    if (out->failed)
+        return ct_fail(err, CT_ELIMIT, "the prompt is longer than %zu bytes", MAX_PROMPT_BYTES);
+    return CT_OK;
+}
+
+static void put_message(ct_buf *json, const char *role, ct_str content)
+{
+    ct_buf_addf(json, "{\"role\": \"%s\", \"content\": ", role);
+    ct_json_put_str(json, content);
+    ct_buf_addc(json, '}');
+}
+
+/* The request as the template gets it; `render` reads the same form. */
+static void put_request(ct_buf *json, const run_options *o, ct_str prompt)
+{
+    ct_buf_addz(json, "{\"messages\": [");
+    if (o->system) {
+        put_message(json, "system", ct_str_of(o->system));
+        ct_buf_addz(json, ", ");
+    }
+    put_message(json, "user", prompt);
+    ct_buf_addf(json, "], \"add_generation_prompt\": true, \"enable_thinking\": %s}",
+                o->think ? "true" : "false");
+}
+
+static ct_status render_prompt(ct_buf *out, const run_options *o, ct_str prompt, ct_error *err)
+{
+    ct_chat_template t = {0};
+    ct_arena arena = {0};
+    const ct_value *request;
+    ct_buf json;
+    ct_status st;
+
+    ct_buf_init(&json, 8 * MAX_PROMPT_BYTES);
+    put_request(&json, o, prompt);
+    st = ct_arena_init(&arena, ARENA_BYTES, err);
+    if (!st)
+        st = ct_chat_template_open(&t, o->model, o->template_file, err);
+    if (!st)
+        st = ct_value_parse(&request, "request", ct_buf_str(&json), &arena, err);
+    if (!st)
+        st = ct_chat_render(t.jinja, ct_buf_str(&t.bos), request, &arena, out, err);
+    ct_chat_template_close(&t);
+    ct_arena_deinit(&arena);
+    ct_buf_deinit(&json);
+    return st;
+}
+
+static ct_status encode_prompt(run *r, ct_error *err)
+{
+    ct_buf prompt, rendered;
+    ct_status st;
+
+    ct_buf_init(&prompt, MAX_PROMPT_BYTES);
+    ct_buf_init(&rendered, 2 * MAX_PROMPT_BYTES);
+    st = read_prompt(&prompt, r->opt.prompt, err);
+    if (!st && !r->opt.raw)
+        st = render_prompt(&rendered, &r->opt, ct_buf_str(&prompt), err);
+    if (!st)
+        st = ct_tokenizer_encode(r->tokenizer, ct_buf_str(r->opt.raw ? &prompt : &rendered),
+                                 CT_SPECIAL_MATCH, &r->prompt, err);
+    ct_buf_deinit(&prompt);
+    ct_buf_deinit(&rendered);
+    return st;
+}
+
+/* "2,5,105": ids separated by commas, blanks allowed around them. */
+static ct_status parse_ids(ct_ids *out, const char *text, ct_error *err)
+{
+    const char *p = text;
+    ct_status st = CT_OK;
+
+    while (!st) {
+        uint64_t id = 0;
+        size_t n_digits = 0;
+
+        p += strspn(p, " ");
+        for (; *p >= '0' && *p <= '9' && id <= UINT32_MAX; p++, n_digits++)
+            id = id * 10 + (uint64_t)(*p - '0');
+        p += strspn(p, " ");
+        if (n_digits == 0 || id >= CT_TOKEN_NONE || (*p && *p != ','))
+            return ct_fail(err, CT_EINVAL, "--ids: character %td of '%.60s': expected an id",
+                           p - text + 1, text);
+        st = ct_ids_add(out, (uint32_t)id, err);
+        if (!*p++)
+            break;
+    }
+    return st;
+}
+
+/* --- answer ------------------------------------------------------------------ */
+
+static void show_text(run *r)
+{
+    if (r->opt.json)
+        return;
+    fwrite(r->text.p + r->shown, 1, r->text.n - r->shown, stdout);
+    fflush(stdout);
+    r->shown = r->text.n;
+}
+
+static bool on_token(void *ctx, uint32_t id)
+{
+    run *r = ctx;
+
+    r->token_status = ct_ids_add(&r->answer, id, &r->token_err);
+    if (!r->token_status)
+        r->token_status = ct_detok_add(&r->detok, id, &r->text, &r->token_err);
+    if (r->token_status)
+        return false;
+    if (r->text.n > r->shown)
+        show_text(r);
+    return true;
+}
+
+static void print_json(const run *r, const ct_generate_result *result)
+{
+    ct_buf b;
+
+    ct_buf_init(&b, 8 * MAX_TEXT_BYTES);
+    ct_buf_addz(&b, "{\"text\": ");
+    ct_json_put_str(&b, ct_buf_str(&r->text));
+    ct_buf_addz(&b, ", \"ids\": [");
+    for (size_t i = 0; i < r->answer.n; i++)
+        ct_buf_addf(&b, "%s%" PRIu32, i ? ", " : "", r->answer.id[i]);
+    ct_buf_addf(&b,
+                "], \"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %zu, "
+                "\"completion_tokens\": %zu, \"total_tokens\": %zu}, \"seed\": %" PRIu64
+                ", \"timings\": {\"load_s\": %.6f, \"prefill_s\": %.6f, \"decode_s\": %.6f}}\n",
+                ct_finish_name(result->finish), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
+                r->opt.sampling.seed, r->load_s, result->prefill_s, result->decode_s);
+    fwrite(b.p, 1, b.n, stdout);
+    ct_buf_deinit(&b);
+}
+
+static ct_status answer(run *r, ct_error *err)
+{
+    ct_generate_result result = {0};
+    const ct_generate_args args = {
+        .prompt = r->prompt.id,
+        .n_prompt = (uint32_t)r->prompt.n,
+        .max_new = r->opt.max_new,
+        .sampling = r->opt.sampling,
+        .on_token = on_token,
+        .ctx = r,
+        .stop = &ct_cli_stop,
+    };
+    ct_status st = ct_generate(r->session, r->model, &args, &result, err);
+
+    if (!st && r->token_status) {
+        *err = r->token_err;
+        st = r->token_status;
+    }
+    if (st)
+        return st;
+    ct_detok_finish(&r->detok, &r->text);
+    if (r->opt.json) {
+        print_json(r, &result);
+    } else {
+        show_text(r);
+        putchar('\n');
+    }
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return ct_fail(err, CT_EIO, "the answer cannot be written to standard output");
+    return CT_OK;
+}
+
+/* --- work -------------------------------------------------------------------- */
+
+/* The longest sequence this request can need, within what the model serves. */
+static ct_status open_session(run *r, ct_error *err)
+{
+    const uint32_t limit = r->model->config.max_positions;
+    size_t need;
+
+    if (r->prompt.n >= limit)
+        return ct_fail(err, CT_EINVAL,
+                       "the prompt has %zu tokens; the model serves %" PRIu32
+                       " positions, answer included",
+                       r->prompt.n, limit);
+    need = ct_min_size(r->prompt.n + r->opt.max_new, limit);
+    r->opt.max_new = (uint32_t)(need - r->prompt.n);
+    r->opt.session.max_tokens = (uint32_t)need;
+    return ct_session_open(&r->session, r->model, &r->opt.session, err);
+}
+
+static ct_status load(run *r, ct_error *err)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/tokenizer.json", r->opt.model);
+    ct_status st;
+
+    if (n < 0 || (size_t)n >= sizeof path)
+        return ct_fail(err, CT_EINVAL, "the model's path is longer than %zu bytes", sizeof path);
+    st = ct_model_open(&r->model, r->opt.model, err);
+    if (!st)
+        st = ct_tokenizer_load(&r->tokenizer, path, err);
+    if (!st)
+        st = complete_sampling(&r->opt, &r->model->generation, err);
+    if (!st)
+        st = r->opt.ids ? parse_ids(&r->prompt, r->opt.ids, err) : encode_prompt(r, err);
+    return st ? st : open_session(r, err);
+}
+
+static void run_close(run *r)
+{
+    ct_session_close(r->session);
+    ct_tokenizer_destroy(r->tokenizer);
+    ct_model_close(r->model);
+    ct_ids_deinit(&r->prompt);
+    ct_ids_deinit(&r->answer);
+    ct_buf_deinit(&r->text);
+}
+
+int ct_cmd_run(int argc, char **argv)
+{
+    static run r;
+    static ct_error err;
+    double start = ct_now_s();
+    int status = parse_options(&r.opt, argc, argv);
+    ct_status st;
+
+    if (status >= 0)
+        return status;
+    ct_buf_init(&r.text, MAX_TEXT_BYTES);
+    st = load(&r, &err);
+    r.load_s = ct_now_s() - start;
+    if (!st) {
+        ct_detok_init(&r.detok, r.tokenizer, true);
+        st = answer(&r, &err);
+    }
+    run_close(&r);
+    return st ? ct_cli_fail(&err) : CT_EXIT_OK;
+}
