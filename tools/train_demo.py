@@ -102,8 +102,8 @@ def optimizer(model, lr, device):
     return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.97), eps=1e-9, fused=device == "cuda")
 
 
-def train(model, data, args, device, start):
-    """Steps until the budget is used; returns the number of steps and a table of losses."""
+def train(model, data, args, device, start, keep):
+    """Steps until the budget is used, with keep() called now and then; returns steps and losses."""
     data = [x.to(device) for x in data]
     n_rows = len(data[0])
     n_where = int(data[3].float().mean() * args.rows * ROW * 1.3)
@@ -112,9 +112,10 @@ def train(model, data, args, device, start):
         loss_of = torch.compile(loss_of, dynamic=False)
     opt = optimizer(model, args.lr, device)
     order, step, log, budget = torch.randperm(n_rows), 0, [], args.minutes * 60
-    began, total = time.time(), torch.zeros((), device=device)
+    ready = time.time() - start        # the rate starts to fall when compilation is over
+    total = torch.zeros((), device=device)
     while (used := time.time() - start) < budget:
-        done = max(used / budget, 1e-4)
+        done = (used - ready) / max(budget - ready, 1e-9)
         rate = args.lr * min(1, (step + 1) / args.warmup) * max(0.01, 0.5 * (1 + math.cos(math.pi * done)))
         for g in opt.param_groups:
             g["lr"] = rate
@@ -132,17 +133,18 @@ def train(model, data, args, device, start):
         opt.zero_grad(set_to_none=True)
         total += loss.detach()
         step += 1
+        if step == 1:
+            loss.item()
+            ready = time.time() - start
         if step % args.report == 0:
-            if step == args.report:    # the first steps compile
-                began, tokens = time.time(), 0
-            else:
-                tokens = (step - args.report) * args.rows * ROW
-            mean = total.item() / args.report
-            rate_text = f"{tokens / max(time.time() - began, 1e-9) / 1e6:.2f} Mtok/s" if tokens else "-"
-            print(f"step {step:6d}  {time.time() - start:6.1f} s  loss {mean:.4f}  lr {rate:.2e}  {rate_text}  "
+            mean, now = total.item() / args.report, time.time() - start
+            speed = (step - 1) * args.rows * ROW / (now - ready) / 1e6
+            print(f"step {step:6d}  {now:6.1f} s  loss {mean:.4f}  lr {rate:.2e}  {speed:.2f} Mtok/s  "
                   f"epoch {step * args.rows / n_rows:.2f}", flush=True)
             log.append((step, mean))
             total.zero_()
+            if step % (20 * args.report) == 0:
+                keep()
     return step, log
 
 
@@ -150,24 +152,24 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("out", type=pathlib.Path)
     p.add_argument("--from", dest="source", type=pathlib.Path, help="folder of tokenizer and template, if not OUT")
-    p.add_argument("--minutes", type=float, default=8.0, help="budget, data preparation included")
-    p.add_argument("--count", type=int, default=800000, help="conversations to generate")
-    p.add_argument("--rows", type=int, default=112, help=f"rows of {ROW} tokens in a batch")
-    p.add_argument("--lr", type=float, default=3e-3)
+    p.add_argument("--minutes", type=float, default=8.2, help="budget, data preparation included")
+    p.add_argument("--count", type=int, default=600000, help="conversations to generate")
+    p.add_argument("--rows", type=int, default=56, help=f"rows of {ROW} tokens in a batch")
+    p.add_argument("--lr", type=float, default=2e-3)
     p.add_argument("--warmup", type=int, default=200, help="steps")
-    p.add_argument("--report", type=int, default=100, help="steps between lines of output")
+    p.add_argument("--report", type=int, default=250, help="steps between lines of output")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--compile", action="store_true")
     args = p.parse_args()
     start, source = time.time(), args.source or args.out
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     text = demo_model.Text(source)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+    with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
         parts = pool.map(encode_part, [(i, str(source)) for i in range(-(-args.count // PART))], chunksize=1)
     lengths = np.concatenate([n for _, n in parts])
     print(f"{len(lengths)} conversations, {lengths.sum() / 1e6:.1f} M tokens, {lengths[:, 1].sum() / 1e6:.1f} M of them answers, "
           f"longest {lengths.sum(1).max()}, {time.time() - start:.0f} s", flush=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"  # not before the workers were forked
     data = pack(parts, text.id("<pad>"))
     print(f"{len(data[0])} rows, {float((data[2] == 0).float().mean()):.1%} padding, {time.time() - start:.0f} s", flush=True)
     config = demo_model.text_config(text)
@@ -175,8 +177,12 @@ def main():
     demo_model.init(model, args.seed)
     model.to(device).train()
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
-    steps, log = train(model, data, args, device, start)
-    demo_model.save(model, config, args.out, text)
+
+    def keep():
+        demo_model.save(model, config, args.out, text)
+
+    steps, log = train(model, data, args, device, start, keep)
+    keep()
     if source != args.out:
         for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
             shutil.copy(source / name, args.out)
