@@ -1,7 +1,9 @@
 /* carat inspect: what a model directory holds and whether it is what its config says. */
 #include "cli/cli.h"
 
+#include "base/checked.h"
 #include "base/json.h"
+#include "cli/options.h"
 #include "model/model.h"
 
 #include <inttypes.h>
@@ -24,25 +26,19 @@ static const char help[] =
     "  --json     one JSON object, with every tensor\n"
     "  --tensors  also a line for every tensor\n";
 
-/* False after printing what is wrong with the command line. */
-static bool parse_options(options *o, int argc, char **argv)
+/* -1 to go on, else an exit status. */
+static int parse_options(options *o, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "-m") && i + 1 < argc)
-            o->model = argv[++i];
-        else if (!strcmp(argv[i], "--json"))
-            o->json = true;
-        else if (!strcmp(argv[i], "--tensors"))
-            o->tensors = true;
-        else
-            return ct_cli_usage("inspect: unexpected '%s'; see carat inspect --help", argv[i]),
-                   false;
-    }
-    if (!o->model)
-        return ct_cli_usage("inspect: -m MODEL is missing"), false;
-    if (o->json && o->tensors)
-        return ct_cli_usage("inspect: --json already has the tensors of --tensors"), false;
-    return true;
+    const ct_option table[] = {
+        {"-m", "--model", CT_OPTION_TEXT, .out = &o->model, .required = true},
+        {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
+        {"--tensors", NULL, CT_OPTION_FLAG, .out = &o->tensors},
+    };
+    int status = ct_cli_options(table, CT_LEN(table), NULL, help, argc, argv);
+
+    if (status < 0 && o->json && o->tensors)
+        return ct_cli_usage("inspect: --json already has the tensors of --tensors");
+    return status;
 }
 
 static const char *arch_name(const ct_config *c)
@@ -256,13 +252,10 @@ int ct_cmd_inspect(int argc, char **argv)
     ct_error err;
     ct_buf out;
     bool written;
+    int status = parse_options(&o, argc, argv);
 
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        fputs(help, stdout);
-        return CT_EXIT_OK;
-    }
-    if (!parse_options(&o, argc, argv))
-        return CT_EXIT_USAGE;
+    if (status >= 0)
+        return status;
     if (ct_model_open(&m, o.model, &err))
         return ct_cli_fail(&err);
     ct_buf_init(&out, MAX_OUTPUT_BYTES);

@@ -1,6 +1,8 @@
 /* carat render: conversations to prompts. */
-#include "base/checked.h"
 #include "cli/cli.h"
+
+#include "base/checked.h"
+#include "cli/options.h"
 #include "text/chat.h"
 
 #define ARENA_BYTES ((size_t)4 << 30) /* address space for one request's values */
@@ -24,25 +26,15 @@ typedef struct args {
 /* -1 to go on, else an exit status. */
 static int parse_args(args *a, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *o = argv[i];
-        bool takes_value = !strcmp(o, "-m") || !strcmp(o, "--template");
+    const ct_option table[] = {
+        {"-m", "--model", CT_OPTION_TEXT, .out = &a->model},
+        {"--template", NULL, CT_OPTION_TEXT, .out = &a->template},
+        {"--jsonl", NULL, CT_OPTION_FLAG, .out = &a->jsonl},
+    };
+    int status = ct_cli_options(table, CT_LEN(table), NULL, help, argc, argv);
 
-        if (!strcmp(o, "--help") || !strcmp(o, "-h")) {
-            fputs(help, stdout);
-            return CT_EXIT_OK;
-        }
-        if (takes_value && i + 1 == argc)
-            return ct_cli_usage("%s needs a value", o);
-        if (!strcmp(o, "--jsonl"))
-            a->jsonl = true;
-        else if (!strcmp(o, "-m"))
-            a->model = argv[++i];
-        else if (takes_value)
-            a->template = argv[++i];
-        else
-            return ct_cli_usage("render: unknown argument '%s'; see carat render --help", o);
-    }
+    if (status >= 0)
+        return status;
     if (!a->jsonl)
         return ct_cli_usage("render: --jsonl is required");
     if (!a->model && !a->template)
@@ -87,8 +79,6 @@ static int render_all(const ct_chat_template *t)
     while (!ct_cli_stop && ct_cli_line(stdin, &line)) {
         ct_arena_mark mark = ct_arena_save(&a);
 
-        if (!line.n)
-            continue;
         render_line(t, ct_buf_str(&line), &a, &text, &json);
         if (fwrite(json.p, 1, json.n, stdout) != json.n || fflush(stdout)) {
             ct_fail(&err, CT_EIO, "standard output: write failed");
@@ -96,6 +86,10 @@ static int render_all(const ct_chat_template *t)
             break;
         }
         ct_arena_rewind(&a, mark);
+    }
+    if (line.failed) {
+        ct_fail(&err, CT_ELIMIT, "a line exceeds %zu bytes or the memory", line.cap_bytes);
+        status = ct_cli_fail(&err);
     }
     ct_buf_deinit(&line);
     ct_buf_deinit(&text);

@@ -83,10 +83,7 @@ static int parse_options(run_options *o, int argc, char **argv)
         {"--seed", NULL, CT_OPTION_U64, .out = &o->sampling.seed, .given = &o->seeded},
         {"--template", NULL, CT_OPTION_TEXT, .out = &o->template_file},
         {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
-        {"--mode", NULL, CT_OPTION_CHOICE, .out = &o->session.round_bf16,
-         .choices = {"f32", "bf16"}},
-        {"--threads", NULL, CT_OPTION_U32, .out = &o->session.n_threads, .min = 1, .max = 256},
-        {"--backend", NULL, CT_OPTION_TEXT, .out = &o->session.backend},
+        CT_SESSION_OPTIONS(o->session),
     };
     int status;
 
@@ -322,15 +319,10 @@ static ct_status open_session(run *r, ct_error *err)
 
 static ct_status load(run *r, ct_error *err)
 {
-    char path[4096];
-    int n = snprintf(path, sizeof path, "%s/tokenizer.json", r->opt.model);
-    ct_status st;
+    ct_status st = ct_model_open(&r->model, r->opt.model, err);
 
-    if (n < 0 || (size_t)n >= sizeof path)
-        return ct_fail(err, CT_EINVAL, "the model's path is longer than %zu bytes", sizeof path);
-    st = ct_model_open(&r->model, r->opt.model, err);
     if (!st)
-        st = ct_tokenizer_load(&r->tokenizer, path, err);
+        st = ct_tokenizer_open(&r->tokenizer, r->opt.model, err);
     if (!st)
         st = complete_sampling(&r->opt, &r->model->generation, err);
     if (!st)

@@ -1,14 +1,14 @@
 /* carat tokenize: text to ids and back, a JSON value a line.  Needs no weights. */
 #include "cli/cli.h"
 
+#include "base/checked.h"
 #include "base/json.h"
+#include "cli/options.h"
 #include "text/tokenizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
-#define MAX_PATH_BYTES   ((size_t)1 << 16)
 #define MAX_OUTPUT_BYTES ((size_t)1 << 32)
 #define MAX_SCRATCH      ((size_t)1 << 32) /* unescaped text of one line */
 
@@ -38,59 +38,24 @@ static const char help[] =
     "  --skip-special  leave control tokens out of the decoded text\n"
     "  TEXT            tokenize this text instead of lines\n";
 
-static bool wants_help(int argc, char **argv)
+/* -1 to go on, else an exit status. */
+static int parse_options(options *o, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-            return true;
-    return false;
-}
+    const ct_option table[] = {
+        {"-m", "--model", CT_OPTION_TEXT, .out = &o->model, .required = true},
+        {"--jsonl", NULL, CT_OPTION_FLAG, .out = &o->jsonl},
+        {"--decode", NULL, CT_OPTION_FLAG, .out = &o->decode},
+        {"--skip-special", NULL, CT_OPTION_FLAG, .out = &o->skip_special},
+    };
+    int status = ct_cli_options(table, CT_LEN(table), &o->text, help, argc, argv);
 
-/* False after printing what is wrong with the command line. */
-static bool parse_options(options *o, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-
-        if (!strcmp(a, "-m") && i + 1 < argc)
-            o->model = argv[++i];
-        else if (!strcmp(a, "--jsonl"))
-            o->jsonl = true;
-        else if (!strcmp(a, "--decode"))
-            o->decode = true;
-        else if (!strcmp(a, "--skip-special"))
-            o->skip_special = true;
-        else if (a[0] != '-' && !o->text)
-            o->text = a;
-        else
-            return ct_cli_usage("tokenize: unexpected '%s'; see carat tokenize --help", a), false;
-    }
-    if (!o->model)
-        return ct_cli_usage("tokenize: -m MODEL is missing"), false;
+    if (status >= 0)
+        return status;
     if (o->jsonl == (o->text != NULL))
-        return ct_cli_usage("tokenize: needs either --jsonl or one TEXT"), false;
+        return ct_cli_usage("tokenize: needs either --jsonl or one TEXT");
     if ((o->decode && !o->jsonl) || (o->skip_special && !o->decode))
-        return ct_cli_usage("tokenize: --decode goes with --jsonl, --skip-special with --decode"),
-               false;
-    return true;
-}
-
-static ct_status load(ct_tokenizer **out, const char *model, ct_error *err)
-{
-    struct stat sb;
-    ct_buf path;
-    ct_status st;
-
-    ct_buf_init(&path, MAX_PATH_BYTES);
-    ct_buf_addz(&path, model);
-    if (stat(model, &sb) == 0 && S_ISDIR(sb.st_mode))
-        ct_buf_addz(&path, "/tokenizer.json");
-    if (path.failed)
-        st = ct_fail(err, CT_EINVAL, "path of the model is too long");
-    else
-        st = ct_tokenizer_load(out, path.p ? path.p : "", err);
-    ct_buf_deinit(&path);
-    return st;
+        return ct_cli_usage("tokenize: --decode goes with --jsonl, --skip-special with --decode");
+    return -1;
 }
 
 static ct_status encode(job *w, ct_str text, ct_error *err)
@@ -202,20 +167,16 @@ int ct_cmd_tokenize(int argc, char **argv)
     static ct_error err;
     options o = {0};
     job w = {.o = &o};
+    int status = parse_options(&o, argc, argv);
     ct_status st;
 
-    if (wants_help(argc, argv)) {
-        fputs(help, stdout);
-        return CT_EXIT_OK;
-    }
-    if (!parse_options(&o, argc, argv))
-        return CT_EXIT_USAGE;
-    ct_cli_catch_signals();
+    if (status >= 0)
+        return status;
     ct_buf_init(&w.text, MAX_OUTPUT_BYTES);
     ct_buf_init(&w.out, MAX_OUTPUT_BYTES);
     st = ct_arena_init(&w.scratch, MAX_SCRATCH, &err);
     if (!st)
-        st = load(&w.t, o.model, &err);
+        st = ct_tokenizer_open(&w.t, o.model, &err);
     if (!st)
         st = o.text ? do_text(&w, &err) : do_lines(&w, &err);
     ct_tokenizer_destroy(w.t);

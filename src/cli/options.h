@@ -26,6 +26,14 @@ typedef struct ct_option {
     bool required;
 } ct_option;
 
+/* Rows shared by the commands that compute; s is a ct_session_options. */
+#define CT_SESSION_OPTIONS(s)                                                                      \
+    {"--mode", NULL, CT_OPTION_CHOICE, .out = &(s).round_bf16, .choices = {"f32", "bf16"}},        \
+        {"--threads", NULL, CT_OPTION_U32, .out = &(s).n_threads, .min = 1, .max = 256},           \
+    {                                                                                              \
+        "--backend", NULL, CT_OPTION_TEXT, .out = &(s).backend                                     \
+    }
+
 /* Reads argv[1] on.  positional (may be NULL) takes the one argument without a dash.
  * Returns -1 to go on, or an exit status: --help printed `help`, or something was wrong
  * and has been said. */

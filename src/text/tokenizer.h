@@ -20,7 +20,8 @@ typedef struct ct_ids {
 void ct_ids_deinit(ct_ids *ids); /* fine on an all-zero list */
 ct_status ct_ids_add(ct_ids *ids, uint32_t id, ct_error *err);
 
-ct_status ct_tokenizer_load(ct_tokenizer **out, const char *path, ct_error *err);
+/* path: a tokenizer.json, or the directory that holds it. */
+ct_status ct_tokenizer_open(ct_tokenizer **out, const char *path, ct_error *err);
 /* text is borrowed for the call only. */
 ct_status ct_tokenizer_parse(ct_tokenizer **out, const char *name, ct_str text, ct_error *err);
 void ct_tokenizer_destroy(ct_tokenizer *t);

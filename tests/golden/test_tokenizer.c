@@ -45,7 +45,7 @@ static const ct_tokenizer *real(state *s)
     const char *path = test_real_tokenizer();
 
     if (!s->t)
-        test_ok(ct_tokenizer_load(&s->t, path, &s->err), &s->err);
+        test_ok(ct_tokenizer_open(&s->t, path, &s->err), &s->err);
     return s->t;
 }
 

@@ -657,7 +657,7 @@ static void names_a_missing_file(void **ctx)
     ct_tokenizer *t = NULL;
 
     (void)ctx;
-    assert_int_equal(ct_tokenizer_load(&t, "/nowhere/tokenizer.json", &err), CT_EIO);
+    assert_int_equal(ct_tokenizer_open(&t, "/nowhere/tokenizer.json", &err), CT_EIO);
     assert_non_null(strstr(err.text, "/nowhere/tokenizer.json"));
     ct_tokenizer_destroy(NULL);
 }
