@@ -1,6 +1,7 @@
 /* carat render: conversations to prompts. */
 #include "base/checked.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "text/chat.h"
 
 #define ARENA_BYTES ((size_t)4 << 30) /* address space for one request's values */
@@ -24,30 +25,16 @@ typedef struct args {
 /* -1 to go on, else an exit status. */
 static int parse_args(args *a, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *o = argv[i];
-        bool takes_value = !strcmp(o, "-m") || !strcmp(o, "--template");
+    const ct_option options[] = {
+        {.name = "-m", .kind = CT_OPTION_TEXT, .out = &a->model},
+        {.name = "--template", .kind = CT_OPTION_TEXT, .out = &a->template},
+        {.name = "--jsonl", .kind = CT_OPTION_FLAG, .out = &a->jsonl, .required = true},
+    };
+    int status = ct_cli_options(options, CT_LEN(options), NULL, help, argc, argv);
 
-        if (!strcmp(o, "--help") || !strcmp(o, "-h")) {
-            fputs(help, stdout);
-            return CT_EXIT_OK;
-        }
-        if (takes_value && i + 1 == argc)
-            return ct_cli_usage("%s needs a value", o);
-        if (!strcmp(o, "--jsonl"))
-            a->jsonl = true;
-        else if (!strcmp(o, "-m"))
-            a->model = argv[++i];
-        else if (takes_value)
-            a->template = argv[++i];
-        else
-            return ct_cli_usage("render: unknown argument '%s'; see carat render --help", o);
-    }
-    if (!a->jsonl)
-        return ct_cli_usage("render: --jsonl is required");
-    if (!a->model && !a->template)
+    if (status < 0 && !a->model && !a->template)
         return ct_cli_usage("render: -m MODEL or --template FILE is required");
-    return -1;
+    return status;
 }
 
 /* The answer to one line, as JSON. */
