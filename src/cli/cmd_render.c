@@ -4,7 +4,7 @@
 #include "cli/options.h"
 #include "text/chat.h"
 
-#define ARENA_BYTES ((size_t)4 << 30) /* address space for one request's values */
+#define ARENA_BYTES ((size_t)1 << 30) /* address space for one request's values */
 
 static const char help[] =
     "usage: carat render -m MODEL --jsonl [--template FILE]\n"
