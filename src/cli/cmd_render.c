@@ -1,11 +1,9 @@
 /* carat render: conversations to prompts. */
 #include "cli/cli.h"
-
-#include "base/checked.h"
 #include "cli/options.h"
 #include "text/chat.h"
 
-#define ARENA_BYTES ((size_t)4 << 30) /* address space for one request's values */
+#define ARENA_BYTES ((size_t)1 << 30) /* address space for one request's values */
 
 static const char help[] =
     "usage: carat render -m MODEL --jsonl [--template FILE]\n"
@@ -26,20 +24,16 @@ typedef struct args {
 /* -1 to go on, else an exit status. */
 static int parse_args(args *a, int argc, char **argv)
 {
-    const ct_option table[] = {
-        {"-m", "--model", CT_OPTION_TEXT, .out = &a->model},
-        {"--template", NULL, CT_OPTION_TEXT, .out = &a->template},
-        {"--jsonl", NULL, CT_OPTION_FLAG, .out = &a->jsonl},
+    const ct_option options[] = {
+        {.name = "-m", .kind = CT_OPTION_TEXT, .out = &a->model},
+        {.name = "--template", .kind = CT_OPTION_TEXT, .out = &a->template},
+        {.name = "--jsonl", .kind = CT_OPTION_FLAG, .out = &a->jsonl, .required = true},
     };
-    int status = ct_cli_options(table, CT_LEN(table), NULL, help, argc, argv);
+    int status = ct_cli_options(options, CT_LEN(options), NULL, help, argc, argv);
 
-    if (status >= 0)
-        return status;
-    if (!a->jsonl)
-        return ct_cli_usage("render: --jsonl is required");
-    if (!a->model && !a->template)
+    if (status < 0 && !a->model && !a->template)
         return ct_cli_usage("render: -m MODEL or --template FILE is required");
-    return -1;
+    return status;
 }
 
 /* The answer to one line, as JSON. */

@@ -379,13 +379,15 @@ static ct_status exec_for(jinja_run *r, const jinja_node *n)
     if (n->c)
         enter_scope(r, &n->test, top);
     while (!(st = loop_advance(&l, &found)) && found) {
-        any = true;
         *run_slot(r, n->loop) = (ct_value){.kind = CT_VALUE_LOOP, .u.object = &l};
         st = assign(r, n->a, &l.current);
         if (st)
             break;
         enter_scope(r, &n->scope, top);
         st = exec_list(r, n->list);
+        /* Jinja2 notes an iteration at its end: one that was left by break or continue
+         * does not keep `else` from running. */
+        any |= r->flow == FLOW_NORMAL;
         if (st || r->flow == FLOW_BREAK)
             break;
         r->flow = FLOW_NORMAL;

@@ -564,7 +564,8 @@ static jinja_node *parse_test(jinja_parser *p, jinja_node *value)
     if (!parse_test_args(p, n))
         return NULL;
     if (count_args(n->list) != tests[i].n_args || (n->list && n->list->kind == JINJA_KEYWORD))
-        return jinja_parse_fail(p, "test %s takes %u arguments", tests[i].name, tests[i].n_args);
+        return jinja_parse_fail(p, "test %s with other than %u arguments is not supported",
+                                tests[i].name, tests[i].n_args);
     n->b = n->list;
     n->list = NULL;
     if (!jinja_close(p, n) || !negated)

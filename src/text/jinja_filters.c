@@ -150,8 +150,9 @@ static ct_status map(jinja_run *r, const jinja_node *n, const ct_value *v, ct_va
 {
     static const jinja_node no_arguments = {.kind = JINJA_FILTER};
     jinja_node inner = no_arguments;
-    ct_value all, *items;
-    ct_status st = run_collect(r, n, v, &all);
+    ct_value all = ct_value_list(NULL, 0, CT_LIST_LIST), *items;
+    /* Anything false gives nothing, also what cannot be iterated. */
+    ct_status st = ct_value_truth(v) ? run_collect(r, n, v, &all) : CT_OK;
 
     if (st)
         return st;
