@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/map.h"
+#include "cli/options.h"
 #include "engine/session.h"
 #include "text/tokenizer.h"
 
@@ -57,70 +58,23 @@ static const char help[] =
     "  --threads N      default: every CPU that this process may use\n"
     "  --backend ref    what computes\n";
 
-/* --- command line ------------------------------------------------------------ */
-
-static bool parse_number(uint32_t *out, const char *option, const char *text, uint64_t min,
-                         uint64_t max)
+/* -1 to go on, else an exit status. */
+static int parse_options(options *o, int argc, char **argv)
 {
-    uint64_t v;
+    const ct_option table[] = {
+        {"-m", "--model", CT_OPTION_TEXT, .out = &o->model, .required = true},
+        {"--text", NULL, CT_OPTION_TEXT, .out = &o->text, .required = true},
+        {"--ref", NULL, CT_OPTION_TEXT, .out = &o->ref},
+        {"--ctx", NULL, CT_OPTION_U32, .out = &o->ctx, .min = 2, .max = INT32_MAX},
+        {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
+        {"--mode", NULL, CT_OPTION_CHOICE, .out = &o->session.round_bf16,
+         .choices = {"f32", "bf16"}},
+        {"--threads", NULL, CT_OPTION_U32, .out = &o->session.n_threads, .min = 1, .max = 256},
+        {"--backend", NULL, CT_OPTION_TEXT, .out = &o->session.backend},
+    };
 
-    if (!ct_cli_u64(option, text, min, max, &v))
-        return false;
-    *out = (uint32_t)v;
-    return true;
-}
-
-static bool parse_mode(options *o, const char *mode)
-{
-    o->session.round_bf16 = !strcmp(mode, "bf16");
-    if (!o->session.round_bf16 && strcmp(mode, "f32") != 0)
-        return ct_cli_usage("--mode: '%s' is neither f32 nor bf16", mode), false;
-    return true;
-}
-
-/* One option with a value; false after printing what is wrong. */
-static bool parse_value(options *o, const char *option, const char *value)
-{
-    uint32_t threads;
-
-    if (!strcmp(option, "-m"))
-        return o->model = value, true;
-    if (!strcmp(option, "--text"))
-        return o->text = value, true;
-    if (!strcmp(option, "--ref"))
-        return o->ref = value, true;
-    if (!strcmp(option, "--backend"))
-        return o->session.backend = value, true;
-    if (!strcmp(option, "--mode"))
-        return parse_mode(o, value);
-    if (!strcmp(option, "--ctx"))
-        return parse_number(&o->ctx, option, value, 2, INT32_MAX);
-    if (!strcmp(option, "--threads")) {
-        if (!parse_number(&threads, option, value, 1, 256))
-            return false;
-        o->session.n_threads = threads;
-        return true;
-    }
-    return ct_cli_usage("eval: unexpected '%s'; see carat eval --help", option), false;
-}
-
-static bool parse_options(options *o, int argc, char **argv)
-{
     o->ctx = DEFAULT_CTX;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--json")) {
-            o->json = true;
-            continue;
-        }
-        if (argv[i][0] != '-' || i + 1 == argc)
-            return ct_cli_usage("eval: unexpected '%s'; see carat eval --help", argv[i]), false;
-        if (!parse_value(o, argv[i], argv[i + 1]))
-            return false;
-        i++;
-    }
-    if (!o->model || !o->text)
-        return ct_cli_usage("eval: %s is missing", o->model ? "--text FILE" : "-m MODEL"), false;
-    return true;
+    return ct_cli_options(table, CT_LEN(table), NULL, help, argc, argv);
 }
 
 /* --- inputs ------------------------------------------------------------------ */
@@ -356,13 +310,10 @@ int ct_cmd_eval(int argc, char **argv)
     options o = {0};
     ct_model *model;
     ct_status st;
+    int status = parse_options(&o, argc, argv);
 
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        fputs(help, stdout);
-        return CT_EXIT_OK;
-    }
-    if (!parse_options(&o, argc, argv))
-        return CT_EXIT_USAGE;
+    if (status >= 0)
+        return status;
     ct_cli_catch_signals();
     st = ct_model_open(&model, o.model, &err);
     if (st)

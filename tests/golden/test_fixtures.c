@@ -315,22 +315,24 @@ static void check_bits(const fixture *f, const kase *k, const float *logits, con
 }
 
 /* The whole, chunks of 1 and of 3, one thread and two.  Long cases take seconds each: they
- * are run whole when they leave the window far behind, and in chunks of 1 and 3 in turn
- * when they cross its edge. */
+ * are run in other ways when they cross the window's edge, and whole unless they go on far
+ * behind it. */
 static void check_ways(const fixture *f, const kase *k, const float *logits, const float *hidden)
 {
     const uint32_t window = f->model->config.window;
-    const bool is_long = k->T > LONG_CASE;
+    const bool is_long = k->T > LONG_CASE, is_longest = is_long && k->T > 2 * window;
 
-    if (!is_long || k->T > 2 * window)
+    if (is_long && k->T <= window)
+        return;
+    if (!is_longest)
         check_bits(f, k, logits, hidden, (rig_options){.threads = 2, .chunk = k->T});
-    if (!is_long) {
-        check_bits(f, k, logits, hidden, (rig_options){.threads = 2, .chunk = 1});
-        check_bits(f, k, logits, hidden, (rig_options){.threads = 1, .chunk = 3});
-    } else if (k->T > window) {
+    if (is_long) {
         check_bits(f, k, logits, hidden,
-                   (rig_options){.threads = k->T > 2 * window ? 2 : 1, .chunk = 3, .uneven = true});
+                   (rig_options){.threads = is_longest ? 2 : 1, .chunk = 3, .uneven = true});
+        return;
     }
+    check_bits(f, k, logits, hidden, (rig_options){.threads = 2, .chunk = 1});
+    check_bits(f, k, logits, hidden, (rig_options){.threads = 1, .chunk = 3});
 }
 
 /* --- tests --------------------------------------------------------------------- */
