@@ -175,7 +175,7 @@ static jinja_node *parse_target(jinja_parser *p, bool with_namespace)
             return NULL;
         n->list = first;
         while (jinja_skip_op(p, OP1(','))) {
-            if (jinja_at_name(p, "in") || jinja_at_op(p, OP1('=')) || jinja_at_op(p, OP1(')')))
+            if (jinja_at_name(p, "in") || jinja_at_op(p, OP1(')')))
                 break;
             last->next = parse_target_item(p, with_namespace);
             last = last->next;
