@@ -47,18 +47,19 @@ static const char help[] =
     "  --threads N      default: every CPU that this process may use\n"
     "  --backend ref    what computes\n";
 
-/* --- command line ------------------------------------------------------------ */
-
 /* -1 to go on, else an exit status. */
 static int parse_options(options *o, int argc, char **argv)
 {
     const ct_option table[] = {
         {"-m", "--model", CT_OPTION_TEXT, .out = &o->model, .required = true},
         {"--ids", NULL, CT_OPTION_TEXT, .out = &o->ids, .required = true},
-        {"--out", "-o", CT_OPTION_TEXT, .out = &o->out, .required = true},
+        {"--out", NULL, CT_OPTION_TEXT, .out = &o->out, .required = true},
         {"--chunk", NULL, CT_OPTION_U32, .out = &o->session.chunk, .min = 1, .max = INT32_MAX},
         {"--hidden", NULL, CT_OPTION_FLAG, .out = &o->hidden},
-        CT_SESSION_OPTIONS(o->session),
+        {"--mode", NULL, CT_OPTION_CHOICE, .out = &o->session.round_bf16,
+         .choices = {"f32", "bf16"}},
+        {"--threads", NULL, CT_OPTION_U32, .out = &o->session.n_threads, .min = 1, .max = 256},
+        {"--backend", NULL, CT_OPTION_TEXT, .out = &o->session.backend},
     };
 
     return ct_cli_options(table, CT_LEN(table), NULL, help, argc, argv);
@@ -238,9 +239,11 @@ int ct_cmd_logits(int argc, char **argv)
     ct_model *model;
     int status = parse_options(&o, argc, argv);
     ct_status st;
+    int status = parse_options(&o, argc, argv);
 
     if (status >= 0)
         return status;
+    ct_cli_catch_signals();
     st = ct_model_open(&model, o.model, &err);
     if (st)
         return ct_cli_fail(&err);
