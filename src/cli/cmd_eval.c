@@ -67,10 +67,7 @@ static int parse_options(options *o, int argc, char **argv)
         {"--ref", NULL, CT_OPTION_TEXT, .out = &o->ref},
         {"--ctx", NULL, CT_OPTION_U32, .out = &o->ctx, .min = 2, .max = INT32_MAX},
         {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
-        {"--mode", NULL, CT_OPTION_CHOICE, .out = &o->session.round_bf16,
-         .choices = {"f32", "bf16"}},
-        {"--threads", NULL, CT_OPTION_U32, .out = &o->session.n_threads, .min = 1, .max = 256},
-        {"--backend", NULL, CT_OPTION_TEXT, .out = &o->session.backend},
+        CT_SESSION_OPTIONS(o->session),
     };
 
     o->ctx = DEFAULT_CTX;
@@ -303,7 +300,6 @@ int ct_cmd_eval(int argc, char **argv)
     static ct_error err;
     options o = {0};
     ct_model *model;
-    int status = parse_options(&o, argc, argv);
     ct_status st;
     int status = parse_options(&o, argc, argv);
 

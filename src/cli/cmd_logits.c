@@ -56,10 +56,7 @@ static int parse_options(options *o, int argc, char **argv)
         {"--out", NULL, CT_OPTION_TEXT, .out = &o->out, .required = true},
         {"--chunk", NULL, CT_OPTION_U32, .out = &o->session.chunk, .min = 1, .max = INT32_MAX},
         {"--hidden", NULL, CT_OPTION_FLAG, .out = &o->hidden},
-        {"--mode", NULL, CT_OPTION_CHOICE, .out = &o->session.round_bf16,
-         .choices = {"f32", "bf16"}},
-        {"--threads", NULL, CT_OPTION_U32, .out = &o->session.n_threads, .min = 1, .max = 256},
-        {"--backend", NULL, CT_OPTION_TEXT, .out = &o->session.backend},
+        CT_SESSION_OPTIONS(o->session),
     };
 
     return ct_cli_options(table, CT_LEN(table), NULL, help, argc, argv);
@@ -237,7 +234,6 @@ int ct_cmd_logits(int argc, char **argv)
     options o = {0};
     ct_ids ids = {0};
     ct_model *model;
-    int status = parse_options(&o, argc, argv);
     ct_status st;
     int status = parse_options(&o, argc, argv);
 

@@ -1,4 +1,5 @@
 /* carat render: conversations to prompts. */
+#include "base/checked.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "text/chat.h"
@@ -73,6 +74,8 @@ static int render_all(const ct_chat_template *t)
     while (!ct_cli_stop && ct_cli_line(stdin, &line)) {
         ct_arena_mark mark = ct_arena_save(&a);
 
+        if (!line.n)
+            continue;
         render_line(t, ct_buf_str(&line), &a, &text, &json);
         if (fwrite(json.p, 1, json.n, stdout) != json.n || fflush(stdout)) {
             ct_fail(&err, CT_EIO, "standard output: write failed");
@@ -80,10 +83,6 @@ static int render_all(const ct_chat_template *t)
             break;
         }
         ct_arena_rewind(&a, mark);
-    }
-    if (line.failed) {
-        ct_fail(&err, CT_ELIMIT, "a line exceeds %zu bytes or the memory", line.cap_bytes);
-        status = ct_cli_fail(&err);
     }
     ct_buf_deinit(&line);
     ct_buf_deinit(&text);

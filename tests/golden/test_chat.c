@@ -151,7 +151,7 @@ static void current_template_ids(void **state)
     ct_error err;
 
     (void)state;
-    test_ok(ct_tokenizer_load(&t, path, &err), &err);
+    test_ok(ct_tokenizer_open(&t, path, &err), &err);
     check_current(golden, file, t);
     ct_tokenizer_destroy(t);
 }
