@@ -1,4 +1,4 @@
-/* The tensors of a Gemma 4 text model as gemma4-spec 4.1 lists them, and their shapes
+/* The tensors of a Gemma 4 text model by name, and their shapes
  * for one config. */
 #ifndef CT_MODEL_TENSOR_TABLE_H
 #define CT_MODEL_TENSOR_TABLE_H
