@@ -1,5 +1,5 @@
 /* Tensors of a Gemma 4 text model, written down a second time and apart from the code
- * under test: gemma4-spec 4.1 for BF16, 5.2 and 5.3 for the quantised forms. */
+ * under test, for BF16 and for the quantised forms. */
 #ifndef CT_TESTS_GEMMA_MAKER_H
 #define CT_TESTS_GEMMA_MAKER_H
 

@@ -9,7 +9,7 @@
 
 typedef enum ct_finish {
     CT_FINISH_STOP,     /* a stop id of the model */
-    CT_FINISH_LENGTH,   /* max_new or the session's length */
+    CT_FINISH_LENGTH,   /* max_new */
     CT_FINISH_CANCELLED /* the caller's callback or stop flag */
 } ct_finish;
 

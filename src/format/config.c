@@ -1,4 +1,4 @@
-/* The text model's fields of config.json (gemma4-spec 1.1, 1.2). */
+/* The text model's fields of config.json. */
 #include "format/config.h"
 
 #include "base/checked.h"

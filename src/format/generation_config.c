@@ -1,4 +1,4 @@
-/* generation_config.json: stop ids and sampling defaults (gemma4-spec 1.3). */
+/* generation_config.json: stop ids and sampling defaults. */
 #include "format/config_file.h"
 
 /* One id or a list of them. */

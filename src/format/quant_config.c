@@ -1,5 +1,5 @@
 /* quantization_config of config.json: what ModelOpt and compressed-tensors say about
- * which modules are quantised and how (gemma4-spec 5.2, 5.3). */
+ * which modules are quantised and how. */
 #include "format/config_file.h"
 
 #include "format/pattern.h"
