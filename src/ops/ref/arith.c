@@ -40,13 +40,6 @@ void ct_ref_mix(double *acc, const double *p, const float *x, size_t stride, siz
             acc[i] += p[r] * (double)x[r * stride + i];
 }
 
-double ct_ref_rms_scale(const float *x, size_t n, float eps, double *wide)
-{
-    for (size_t i = 0; i < n; i++)
-        wide[i] = x[i];
-    return 1.0 / sqrt(ct_ref_dot(wide, x, n) / (double)n + (double)eps);
-}
-
 double ct_ref_gelu(double z)
 {
     const double sqrt_2_over_pi = 0.79788456080286535588;

@@ -56,16 +56,6 @@ static size_t slot_of(const ct_kv_layer *kv, uint32_t seq, uint32_t pos)
     return ((size_t)page * kv->page_tokens + pos % kv->page_tokens) * kv->kv_heads * kv->head_dim;
 }
 
-/* y = rms(x; w), or without weight when w is NULL; y may be x. */
-static void norm_head(const ct_ref *r, float *y, const float *x, const void *w, size_t D, float eps,
-                      double *wide)
-{
-    double scale = ct_ref_rms_scale(x, D, eps, wide);
-
-    for (size_t i = 0; i < D; i++)
-        y[i] = ct_ref_round(r, w ? wide[i] * scale * ct_ref_bf16(w, i) : wide[i] * scale);
-}
-
 typedef struct qkv_finish {
     ct_ref *r;
     const ct_rows *rows;
@@ -87,13 +77,13 @@ static void qkv_row(void *ctx, size_t t, unsigned thread)
 
     ct_ref_rope_turn(r, turn, r->rope_inv, f->rows->pos[t], kv->head_dim);
     for (size_t h = 0; h < a->n_heads; h++) {
-        norm_head(r, q + h * D, q + h * D, a->q_norm, D, a->eps, wide);
+        ct_ref_norm(r, q + h * D, q + h * D, a->q_norm, D, a->eps, wide);
         ct_ref_rope(r, q + h * D, turn, kv->head_dim);
     }
     for (size_t h = 0; h < kv->kv_heads; h++) {
-        norm_head(r, k_out + h * D, k + h * D, a->k_norm, D, a->eps, wide);
+        ct_ref_norm(r, k_out + h * D, k + h * D, a->k_norm, D, a->eps, wide);
         ct_ref_rope(r, k_out + h * D, turn, kv->head_dim);
-        norm_head(r, v_out + h * D, v + h * D, NULL, D, a->eps, wide);
+        ct_ref_norm(r, v_out + h * D, v + h * D, NULL, D, a->eps, wide);
     }
 }
 

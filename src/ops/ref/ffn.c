@@ -55,16 +55,13 @@ static void route_in_row(void *ctx, size_t t, unsigned thread)
     const route *a = ctx;
     const ct_ref *r = a->r;
     const size_t H = a->router->proj.cols;
-    const float *x = a->x + t * H;
     float *out = r->route_in + t * H;
-    double *wide = r->scratch[thread].rows;
-    const double rms = ct_ref_rms_scale(x, H, a->eps, wide);
     const float shrink = (float)(1.0 / sqrt((double)H));
 
+    ct_ref_norm(r, out, a->x + t * H, NULL, H, a->eps, r->scratch[thread].rows);
     for (size_t i = 0; i < H; i++) {
-        float y = ct_ref_round(r, wide[i] * rms);
+        float y = ct_ref_round(r, (double)out[i] * ct_ref_bf16(a->router->scale, i));
 
-        y = ct_ref_round(r, (double)y * ct_ref_bf16(a->router->scale, i));
         out[i] = ct_ref_round(r, (double)y * shrink);
     }
 }

@@ -63,8 +63,10 @@ double ct_ref_dot(const double *a, const float *b, size_t n);
 /* acc[i] += the sum over rows of p[row] * x[row * stride + i], ascending by row. */
 void ct_ref_mix(double *acc, const double *p, const float *x, size_t stride, size_t n_rows,
                 size_t n);
-/* 1 / sqrt(mean(x^2) + eps); wide has room for n. */
-double ct_ref_rms_scale(const float *x, size_t n, float eps, double *wide);
+/* y = rms(x; w), without weight when w is NULL; rounded once.  y may be x; wide has room
+ * for n. */
+void ct_ref_norm(const ct_ref *r, float *y, const float *x, const void *w, size_t n, float eps,
+                 double *wide);
 double ct_ref_gelu(double z);
 
 /* Row `row` of w as doubles. */

@@ -1,15 +1,18 @@
 #include "ops/ref/internal.h"
 
 #include <assert.h>
+#include <math.h>
 
-/* y = rms(x; w), rounded once; y may be x. */
-static void norm_row(const ct_ref *r, float *y, const float *x, const void *w, size_t width,
-                     float eps, double *wide)
+void ct_ref_norm(const ct_ref *r, float *y, const float *x, const void *w, size_t n, float eps,
+                 double *wide)
 {
-    double scale = ct_ref_rms_scale(x, width, eps, wide);
+    double scale;
 
-    for (size_t i = 0; i < width; i++)
-        y[i] = ct_ref_round(r, wide[i] * scale * ct_ref_bf16(w, i));
+    for (size_t i = 0; i < n; i++)
+        wide[i] = x[i];
+    scale = 1.0 / sqrt(ct_ref_dot(wide, x, n) / (double)n + (double)eps);
+    for (size_t i = 0; i < n; i++)
+        y[i] = ct_ref_round(r, w ? wide[i] * scale * ct_ref_bf16(w, i) : wide[i] * scale);
 }
 
 typedef struct norm_args {
@@ -25,8 +28,8 @@ static void norm_item(void *ctx, size_t t, unsigned thread)
 {
     const norm_args *a = ctx;
 
-    norm_row(a->r, a->y + t * a->width, a->x + t * a->width, a->w, a->width, a->eps,
-             a->r->scratch[thread].rows);
+    ct_ref_norm(a->r, a->y + t * a->width, a->x + t * a->width, a->w, a->width, a->eps,
+                a->r->scratch[thread].rows);
 }
 
 void ct_ref_rms_norm(ct_backend *b, void *y, const void *x, const void *w, uint32_t T,
@@ -52,13 +55,13 @@ static void add_norm_item(void *ctx, size_t t, unsigned thread)
     float *x = (float *)a->x + t * a->width;
     float *out = (float *)a->out + t * a->width;
 
-    norm_row(r, out, (const float *)a->y + t * a->width, a->post, a->width, a->eps, wide);
+    ct_ref_norm(r, out, (const float *)a->y + t * a->width, a->post, a->width, a->eps, wide);
     for (size_t i = 0; i < a->width; i++)
         x[i] = ct_ref_round(r, (double)x[i] + out[i]);
     /* The scalar multiplies the whole stream, residual included. */
     for (size_t i = 0; a->scalar && i < a->width; i++)
         x[i] = ct_ref_round(r, (double)x[i] * ct_ref_bf16(a->scalar, 0));
-    norm_row(r, out, x, a->next, a->width, a->eps, wide);
+    ct_ref_norm(r, out, x, a->next, a->width, a->eps, wide);
 }
 
 void ct_ref_add_norm(ct_backend *b, const ct_add_norm_args *a, uint32_t T)
