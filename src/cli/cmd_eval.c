@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define DEFAULT_CTX      512
-#define MAX_LOGITS_BYTES ((size_t)64 << 20) /* held at once */
+#define DEFAULT_CTX 512
 
 typedef struct options {
     const char *model, *text, *ref;
@@ -35,8 +34,7 @@ typedef struct job {
     const float *ref_at; /* next row of the reference */
     ct_ids text;
     ct_session *session;
-    uint32_t logits_rows;
-    float *logits;    /* [logits_rows, vocab] */
+    float *logits;    /* [rows of one ct_session_logits, vocab] */
     uint32_t *window; /* [ctx] */
     totals sum;
 } job;
@@ -128,21 +126,17 @@ static ct_status load_reference(job *w, ct_error *err)
 static ct_status open_session(job *w, ct_error *err)
 {
     const ct_config *c = &w->model->config;
-    const size_t rows = ct_max_size(1, MAX_LOGITS_BYTES / sizeof(float) / c->vocab);
     ct_session_options how = w->o->session;
     ct_status st;
 
     if (w->o->ctx > c->max_positions)
         return ct_fail(err, CT_EINVAL, "--ctx %" PRIu32 ", the model has positions for %" PRIu32,
                        w->o->ctx, c->max_positions);
-    w->logits_rows = (uint32_t)ct_min_size(rows, w->o->ctx);
     how.max_tokens = w->o->ctx;
-    how.logits_rows = w->logits_rows;
     st = ct_session_open(&w->session, w->model, &how, err);
     if (st)
         return st;
-    w->logits_rows = (uint32_t)ct_min_size(w->logits_rows, ct_session_chunk(w->session));
-    w->logits = calloc((size_t)w->logits_rows * c->vocab, sizeof *w->logits);
+    w->logits = calloc((size_t)ct_session_logits_rows(w->session) * c->vocab, sizeof *w->logits);
     w->window = calloc(w->o->ctx, sizeof *w->window);
     if (!w->logits || !w->window)
         return ct_fail(err, CT_ELIMIT, "out of memory for a window of %" PRIu32 " tokens",
@@ -217,7 +211,7 @@ static ct_status do_window(job *w, uint32_t n_tokens, ct_error *err)
         n = (uint32_t)ct_min_size(ct_session_chunk(w->session), n_tokens - at);
         st = ct_session_step(w->session, w->window + at, n, NULL, err);
         for (uint32_t first = 0, rows; first < n && !st; first += rows) {
-            rows = (uint32_t)ct_min_size(w->logits_rows, n - first);
+            rows = (uint32_t)ct_min_size(ct_session_logits_rows(w->session), n - first);
             st = ct_session_logits(w->session, first, rows, w->logits, err);
             if (!st)
                 score_rows(w, at + first, rows, n_tokens);
@@ -305,7 +299,6 @@ int ct_cmd_eval(int argc, char **argv)
 
     if (status >= 0)
         return status;
-    ct_cli_catch_signals();
     st = ct_model_open(&model, o.model, &err);
     if (st)
         return ct_cli_fail(&err);

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MAX_LOGITS_BYTES ((size_t)64 << 20) /* held at once */
-
 typedef struct options {
     const char *model, *ids, *out;
     ct_session_options session;
@@ -27,7 +25,7 @@ typedef struct job {
     const ct_ids *ids;
     ct_session *session;
     ct_tensor_writer *writer;
-    float *rows;      /* [chunk, hidden] or [logits_rows, vocab] */
+    float *rows;      /* [chunk, hidden] or [rows of one ct_session_logits, vocab] */
     uint32_t at, n;   /* tokens of the step under way */
     bool on_terminal; /* progress is shown */
 } job;
@@ -147,12 +145,12 @@ static ct_status put_hidden(void *ctx, uint32_t index, const void *x, ct_error *
     return st ? st : put_rows(w, 1 + (size_t)index, w->at, w->n, width, err);
 }
 
-static ct_status put_logits(job *w, uint32_t logits_rows, ct_error *err)
+static ct_status put_logits(job *w, ct_error *err)
 {
     ct_status st = CT_OK;
 
     for (uint32_t first = 0, n; first < w->n && !st; first += n) {
-        n = (uint32_t)ct_min_size(logits_rows, w->n - first);
+        n = (uint32_t)ct_min_size(ct_session_logits_rows(w->session), w->n - first);
         st = ct_session_logits(w->session, first, n, w->rows, err);
         if (!st)
             st = put_rows(w, 0, (uint64_t)w->at + first, n, w->model->config.vocab, err);
@@ -169,7 +167,7 @@ static void show_progress(const job *w, bool done)
                 done ? "\n" : "");
 }
 
-static ct_status do_chunks(job *w, uint32_t logits_rows, ct_error *err)
+static ct_status do_chunks(job *w, ct_error *err)
 {
     const ct_hidden_sink sink = {put_hidden, w};
     ct_status st = CT_OK;
@@ -184,13 +182,13 @@ static ct_status do_chunks(job *w, uint32_t logits_rows, ct_error *err)
         st =
             ct_session_step(w->session, w->ids->id + w->at, w->n, w->o->hidden ? &sink : NULL, err);
         if (!st)
-            st = put_logits(w, logits_rows, err);
+            st = put_logits(w, err);
     }
     show_progress(w, true);
     return st;
 }
 
-static ct_status open_session(job *w, uint32_t logits_rows, ct_error *err)
+static ct_status open_session(job *w, ct_error *err)
 {
     const ct_config *c = &w->model->config;
     ct_session_options how = w->o->session;
@@ -198,12 +196,11 @@ static ct_status open_session(job *w, uint32_t logits_rows, ct_error *err)
     ct_status st;
 
     how.max_tokens = (uint32_t)w->ids->n;
-    how.logits_rows = logits_rows;
     st = ct_session_open(&w->session, w->model, &how, err);
     if (st)
         return st;
     if (!ct_mul_size(&n, ct_session_chunk(w->session), c->hidden) ||
-        !ct_mul_size(&n_logits, logits_rows, c->vocab))
+        !ct_mul_size(&n_logits, ct_session_logits_rows(w->session), c->vocab))
         return ct_fail(err, CT_ELIMIT, "chunks of %" PRIu32 " tokens are too large",
                        ct_session_chunk(w->session));
     w->rows = calloc(ct_max_size(n, n_logits), sizeof *w->rows);
@@ -212,14 +209,12 @@ static ct_status open_session(job *w, uint32_t logits_rows, ct_error *err)
 
 static ct_status run(job *w, ct_error *err)
 {
-    size_t rows = MAX_LOGITS_BYTES / sizeof(float) / w->model->config.vocab;
-    const uint32_t logits_rows = rows ? (uint32_t)ct_min_size(rows, UINT32_MAX) : 1;
-    ct_status st = open_session(w, logits_rows, err);
+    ct_status st = open_session(w, err);
 
     if (!st)
         st = open_writer(w, err);
     if (!st)
-        st = do_chunks(w, logits_rows, err);
+        st = do_chunks(w, err);
     if (!st)
         st = ct_tensor_writer_finish(w->writer, err);
     ct_tensor_writer_destroy(w->writer);
@@ -239,7 +234,6 @@ int ct_cmd_logits(int argc, char **argv)
 
     if (status >= 0)
         return status;
-    ct_cli_catch_signals();
     st = ct_model_open(&model, o.model, &err);
     if (st)
         return ct_cli_fail(&err);

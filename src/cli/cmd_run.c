@@ -314,6 +314,7 @@ static ct_status open_session(run *r, ct_error *err)
     need = ct_min_size(r->prompt.n + r->opt.max_new, limit);
     r->opt.max_new = (uint32_t)(need - r->prompt.n);
     r->opt.session.max_tokens = (uint32_t)need;
+    r->opt.session.logits_rows = 1;
     return ct_session_open(&r->session, r->model, &r->opt.session, err);
 }
 

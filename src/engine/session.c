@@ -20,7 +20,7 @@ struct ct_session {
 
 static ct_status session_alloc_rows(ct_session *s, ct_error *err)
 {
-    size_t n = ct_max_size(s->how.chunk, s->how.logits_rows);
+    size_t n = s->how.chunk;
 
     s->pos = calloc(n, sizeof *s->pos);
     s->seq = calloc(n, sizeof *s->seq); /* one sequence: stays 0 */
@@ -49,6 +49,17 @@ static ct_status session_start(ct_session *s, ct_error *err)
     return st ? st : session_alloc_rows(s, err);
 }
 
+/* The options with their defaults filled in. */
+static ct_session_options complete(const ct_session_options *how, uint32_t vocab)
+{
+    ct_session_options o = *how;
+    size_t fit = ct_max_size(1, CT_SESSION_LOGITS_BYTES / sizeof(float) / vocab);
+
+    o.chunk = (uint32_t)ct_min_size(o.chunk ? o.chunk : CT_SESSION_CHUNK, o.max_tokens);
+    o.logits_rows = (uint32_t)ct_min_size(o.logits_rows ? o.logits_rows : fit, o.chunk);
+    return o;
+}
+
 ct_status ct_session_open(ct_session **out, const ct_model *model, const ct_session_options *how,
                           ct_error *err)
 {
@@ -66,15 +77,7 @@ ct_status ct_session_open(ct_session **out, const ct_model *model, const ct_sess
     if (!s)
         return ct_fail(err, CT_ELIMIT, "out of memory for a session");
     s->model = model;
-    s->how = *how;
-    if (s->how.chunk == 0)
-        s->how.chunk = CT_SESSION_CHUNK;
-    if (s->how.chunk > s->how.max_tokens)
-        s->how.chunk = s->how.max_tokens;
-    if (s->how.logits_rows == 0)
-        s->how.logits_rows = 1;
-    if (s->how.logits_rows > s->how.chunk)
-        s->how.logits_rows = s->how.chunk;
+    s->how = complete(how, model->config.vocab);
     st = session_start(s, err);
     if (st) {
         ct_session_close(s);
@@ -133,6 +136,11 @@ uint32_t ct_session_length(const ct_session *s)
 uint32_t ct_session_chunk(const ct_session *s)
 {
     return s->how.chunk;
+}
+
+uint32_t ct_session_logits_rows(const ct_session *s)
+{
+    return s->how.logits_rows;
 }
 
 ct_backend *ct_session_backend(ct_session *s)

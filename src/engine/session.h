@@ -15,10 +15,12 @@ typedef struct ct_session_options {
     unsigned n_threads;   /* 0: one for each CPU */
     uint32_t max_tokens;  /* longest sequence */
     uint32_t chunk;       /* most tokens of one step; 0: CT_SESSION_CHUNK */
-    uint32_t logits_rows; /* most rows of one ct_session_logits; 0: 1 */
+    uint32_t logits_rows; /* most rows of one ct_session_logits; 0: what
+                             CT_SESSION_LOGITS_BYTES hold.  Never more than a chunk. */
 } ct_session_options;
 
-#define CT_SESSION_CHUNK 256
+#define CT_SESSION_CHUNK        256
+#define CT_SESSION_LOGITS_BYTES ((size_t)64 << 20)
 
 /* model is borrowed.  Refuses a length beyond the model's max_position_embeddings. */
 ct_status ct_session_open(ct_session **out, const ct_model *model, const ct_session_options *how,
@@ -35,6 +37,7 @@ ct_status ct_session_logits(ct_session *s, uint32_t first, uint32_t n, float *ou
 
 uint32_t ct_session_length(const ct_session *s); /* tokens so far */
 uint32_t ct_session_chunk(const ct_session *s);
+uint32_t ct_session_logits_rows(const ct_session *s);
 ct_backend *ct_session_backend(ct_session *s); /* for hidden-state sinks; borrowed */
 void ct_session_reset(ct_session *s);          /* starts an empty sequence */
 
