@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "format/tensor.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -155,14 +156,41 @@ static inline uint64_t maker_file(const maker *m, const char *path)
     return n;
 }
 
-/* A fresh folder for one test's files; maker_rmdir removes it with its plain files. */
-static inline const char *maker_mkdir(void)
-{
-    static char dir[64];
+/* One folder for the files of a test group, made and removed by its fixtures. */
+static char maker_dir[64];
 
-    snprintf(dir, sizeof dir, "/tmp/carat-test-XXXXXX");
-    assert_non_null(mkdtemp(dir));
-    return dir;
+static inline int maker_setup(void **state)
+{
+    (void)state;
+    snprintf(maker_dir, sizeof maker_dir, "/tmp/carat-test-XXXXXX");
+    return mkdtemp(maker_dir) ? 0 : -1;
+}
+
+static inline int maker_teardown(void **state)
+{
+    DIR *d = opendir(maker_dir);
+    char path[512];
+
+    (void)state;
+    if (!d)
+        return -1;
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        snprintf(path, sizeof path, "%s/%s", maker_dir, e->d_name);
+        unlink(path);
+    }
+    closedir(d);
+    return rmdir(maker_dir);
+}
+
+/* Path of a file in it, valid for the next three calls. */
+static inline const char *maker_path(const char *name)
+{
+    static char path[4][512];
+    static unsigned turn;
+    char *p = path[turn++ % 4];
+
+    snprintf(p, sizeof path[0], "%s/%s", maker_dir, name);
+    return p;
 }
 
 static inline void maker_write_text(const char *path, const char *text)

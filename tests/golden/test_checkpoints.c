@@ -5,40 +5,7 @@
 #include "base/map.h"
 #include "model/model.h"
 
-#include <dirent.h>
-
 #define CONFIGS "data/config/"
-
-static char g_dir[64];
-
-static int setup(void **state)
-{
-    (void)state;
-    snprintf(g_dir, sizeof g_dir, "%s", maker_mkdir());
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    DIR *d = opendir(g_dir);
-    char path[512];
-
-    (void)state;
-    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-        snprintf(path, sizeof path, "%s/%s", g_dir, e->d_name);
-        unlink(path);
-    }
-    closedir(d);
-    return rmdir(g_dir);
-}
-
-static const char *in_dir(const char *name)
-{
-    static char path[512];
-
-    snprintf(path, sizeof path, "%s/%s", g_dir, name);
-    return path;
-}
 
 static void read_shared(ct_buf *out, const char *relative)
 {
@@ -57,7 +24,7 @@ static void copy_shared(const char *relative, const char *name)
     ct_buf text;
 
     read_shared(&text, relative);
-    maker_write_text(in_dir(name), text.p);
+    maker_write_text(maker_path(name), text.p);
     ct_buf_deinit(&text);
 }
 
@@ -73,7 +40,7 @@ static void write_config(const char *relative, const char *quant)
     ct_buf_init(&all, (size_t)1 << 26);
     ct_buf_add(&all, text.p, end - 1);
     ct_buf_addf(&all, ",\"quantization_config\":%s}", quant);
-    maker_write_text(in_dir("config.json"), all.p);
+    maker_write_text(maker_path("config.json"), all.p);
     ct_buf_deinit(&all);
     ct_buf_deinit(&text);
 }
@@ -104,14 +71,14 @@ static void add_listed(maker *m, const char *relative, unsigned shard, bool text
     fclose(f);
 }
 
-/* Opens g_dir and reports how long that took. */
+/* Opens maker_dir and reports how long that took. */
 static ct_model *open_dir(const char *what)
 {
     double t = ct_now_s();
     ct_model *m;
     ct_error err;
 
-    test_ok(ct_model_open(&m, g_dir, &err), &err);
+    test_ok(ct_model_open(&m, maker_dir, &err), &err);
     print_message("%s: %zu tensors opened in %.3f s\n", what, ct_checkpoint_count(m->ckpt),
                   ct_now_s() - t);
     return m;
@@ -138,7 +105,7 @@ static ct_model *open_listed(const char *model)
         snprintf(path, sizeof path, CONFIGS "%s/tensors.tsv", model);
         add_listed(&m, path, s, true);
         snprintf(shard, sizeof shard, "model-0000%u-of-00002.safetensors", s);
-        maker_file(&m, in_dir(shard));
+        maker_file(&m, maker_path(shard));
         maker_deinit(&m);
     }
     snprintf(path, sizeof path, CONFIGS "%s/model.safetensors.index.json", model);
@@ -190,9 +157,9 @@ static void published_31b_with_a_fault(void **state)
     maker_find(&m, "model.language_model.layers.58.layer_scalar")->dtype = CT_DTYPE_F32;
     maker_add(&m, CT_DTYPE_BF16, 2048, 5376, 0,
               "model.language_model.layers.59.self_attn.v_proj.weight");
-    maker_file(&m, in_dir("model.safetensors"));
+    maker_file(&m, maker_path("model.safetensors"));
     maker_deinit(&m);
-    assert_int_equal(ct_model_open(&out, g_dir, &err), CT_EFORMAT);
+    assert_int_equal(ct_model_open(&out, maker_dir, &err), CT_EFORMAT);
     assert_message(&err, "1 missing: model.language_model.layers.59.self_attn.o_proj.weight|"
                          "1 unknown: model.language_model.layers.59.self_attn.v_proj.weight|"
                          "1 mis-typed: model.language_model.layers.58.layer_scalar is F32");
@@ -217,7 +184,7 @@ static void published_12b(void **state)
     copy_shared(CONFIGS "gemma-4-12B-it/generation_config.json", "generation_config.json");
     gemma_make(&m, &gemma_12b);
     add_embedders(&m);
-    maker_file(&m, in_dir("model.safetensors"));
+    maker_file(&m, maker_path("model.safetensors"));
     maker_deinit(&m);
     model = open_dir("12B");
     assert_int_equal(ct_checkpoint_count(model->ckpt), 677);
@@ -245,7 +212,7 @@ static ct_model *open_quantised(const gemma *g, const char *tower, const char *g
         add_tower(&m, tower);
     else
         add_embedders(&m);
-    maker_file(&m, in_dir("model.safetensors"));
+    maker_file(&m, maker_path("model.safetensors"));
     maker_deinit(&m);
     snprintf(path, sizeof path, CONFIGS "%s/generation_config.json", generation);
     copy_shared(path, "generation_config.json");
@@ -441,7 +408,7 @@ static void e_series_config_is_refused_by_name(void **state)
     ct_buf_deinit(&text);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, maker_setup, maker_teardown)
 
 int main(void)
 {

@@ -4,10 +4,9 @@
 #include "base/json.h"
 #include "model/model.h"
 
-#include <dirent.h>
 #include <sys/wait.h>
 
-static char g_dir[64], g_carat[1024];
+static char g_carat[1024];
 
 static const char config[] =
     "{\"architectures\":[\"Gemma4ForCausalLM\"],\"model_type\":\"gemma4_text\","
@@ -17,42 +16,20 @@ static const char config[] =
     "\"attention_k_eq_v\":true,\"hidden_size_per_layer_input\":0,"
     "\"per_layer_config\":{\"5\":{\"head_dim\":16,\"num_key_value_heads\":1}}}";
 
-static const char *in_dir(const char *name)
-{
-    static char path[512];
-
-    snprintf(path, sizeof path, "%s/%s", g_dir, name);
-    return path;
-}
-
 static int setup(void **state)
 {
     gemma g = gemma_tiny;
     maker m = {0};
 
-    (void)state;
-    snprintf(g_dir, sizeof g_dir, "%s", maker_mkdir());
+    if (maker_setup(state))
+        return -1;
     g.prefix = "model.";
     gemma_make(&m, &g);
-    maker_file(&m, in_dir("model.safetensors"));
+    maker_file(&m, maker_path("model.safetensors"));
     maker_deinit(&m);
-    maker_write_text(in_dir("config.json"), config);
-    maker_write_text(in_dir("generation_config.json"), "{\"eos_token_id\":[1,7]}");
+    maker_write_text(maker_path("config.json"), config);
+    maker_write_text(maker_path("generation_config.json"), "{\"eos_token_id\":[1,7]}");
     return 0;
-}
-
-static int teardown(void **state)
-{
-    DIR *d = opendir(g_dir);
-    char path[512];
-
-    (void)state;
-    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-        snprintf(path, sizeof path, "%s/%s", g_dir, e->d_name);
-        unlink(path);
-    }
-    closedir(d);
-    return rmdir(g_dir);
 }
 
 static void opens_and_closes(void **state)
@@ -61,7 +38,7 @@ static void opens_and_closes(void **state)
     ct_error err;
 
     (void)state;
-    test_ok(ct_model_open(&m, g_dir, &err), &err);
+    test_ok(ct_model_open(&m, maker_dir, &err), &err);
     assert_int_equal(m->report.n_text, 85);
     assert_string_equal(m->report.prefix, "model.");
     assert_int_equal(m->generation.stop_ids[1], 7);
@@ -89,20 +66,20 @@ static void every_missing_or_wrong_file_is_named(void **state)
     };
 
     (void)state;
-    teardown(NULL);
+    maker_teardown(NULL);
     for (size_t i = 0; i < CT_LEN(row); i++) {
         ct_model *m = NULL;
         ct_error err;
 
         setup(NULL);
         if (row[i].text)
-            maker_write_text(in_dir(row[i].file), row[i].text);
+            maker_write_text(maker_path(row[i].file), row[i].text);
         else
-            unlink(in_dir(row[i].file));
-        assert_int_equal(ct_model_open(&m, g_dir, &err), row[i].st);
+            unlink(maker_path(row[i].file));
+        assert_int_equal(ct_model_open(&m, maker_dir, &err), row[i].st);
         assert_message(&err, row[i].words);
         assert_null(m);
-        teardown(NULL);
+        maker_teardown(NULL);
     }
     setup(NULL);
 }
@@ -114,7 +91,7 @@ static int inspect(ct_buf *out, const char *options)
     FILE *f;
     int c, status;
 
-    snprintf(command, sizeof command, "%s inspect -m %s %s 2>&1", g_carat, g_dir, options);
+    snprintf(command, sizeof command, "%s inspect -m %s %s 2>&1", g_carat, maker_dir, options);
     f = popen(command, "r");
     assert_non_null(f);
     ct_buf_init(out, (size_t)1 << 24);
@@ -157,7 +134,7 @@ static void inspect_gives_the_manifests_message_in_one_line(void **state)
     g.prefix = "model.";
     gemma_make(&m, &g);
     maker_drop(&m, "model.norm.weight");
-    maker_file(&m, in_dir("model.safetensors"));
+    maker_file(&m, maker_path("model.safetensors"));
     maker_deinit(&m);
     assert_int_equal(inspect(&out, ""), 1);
     assert_true(ct_str_starts(ct_buf_str(&out), "carat: "));
@@ -168,7 +145,7 @@ static void inspect_gives_the_manifests_message_in_one_line(void **state)
     ct_buf_deinit(&out);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, maker_teardown)
 
 int main(int argc, char **argv)
 {

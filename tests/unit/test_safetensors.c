@@ -3,41 +3,6 @@
 
 #include "format/safetensors.h"
 
-#include <dirent.h>
-
-static char g_dir[64];
-
-static int setup(void **state)
-{
-    (void)state;
-    snprintf(g_dir, sizeof g_dir, "%s", maker_mkdir());
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    DIR *d = opendir(g_dir);
-    char path[512];
-
-    (void)state;
-    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-        snprintf(path, sizeof path, "%s/%s", g_dir, e->d_name);
-        unlink(path);
-    }
-    closedir(d);
-    return rmdir(g_dir);
-}
-
-static const char *in_dir(const char *name)
-{
-    static char path[4][512];
-    static unsigned turn;
-    char *p = path[turn++ % 4];
-
-    snprintf(p, sizeof path[0], "%s/%s", g_dir, name);
-    return p;
-}
-
 /* Opens header text followed by n_data zero bytes.  length < 0: the true one. */
 static ct_status open_text(ct_checkpoint **out, const char *header, size_t n_data, int64_t length,
                            ct_error *err)
@@ -219,13 +184,13 @@ static ct_status open_sharded(ct_checkpoint **out, const char *index, ct_error *
     maker m = {0};
 
     maker_add(&m, CT_DTYPE_BF16, 4, 0, 0, "x.first");
-    maker_file(&m, in_dir("a.safetensors"));
+    maker_file(&m, maker_path("a.safetensors"));
     m.n = 0;
     maker_add(&m, CT_DTYPE_BF16, 2, 0, 0, "x.second");
-    maker_file(&m, in_dir("b.safetensors"));
+    maker_file(&m, maker_path("b.safetensors"));
     maker_deinit(&m);
-    maker_write_text(in_dir("model.safetensors.index.json"), index);
-    return ct_checkpoint_open(out, g_dir, err);
+    maker_write_text(maker_path("model.safetensors.index.json"), index);
+    return ct_checkpoint_open(out, maker_dir, err);
 }
 
 #define MAP "\"weight_map\":{\"x.first\":\"a.safetensors\",\"x.second\":\"b.safetensors\"}"
@@ -241,7 +206,7 @@ static void joins_shards(void **state)
     assert_int_equal(ct_checkpoint_count(c), 2);
     assert_int_equal(ct_checkpoint_n_files(c), 2);
     t = ct_checkpoint_find(c, CT_STR("x.second"));
-    assert_string_equal(ct_checkpoint_file(c, t->file), in_dir("b.safetensors"));
+    assert_string_equal(ct_checkpoint_file(c, t->file), maker_path("b.safetensors"));
     ct_checkpoint_close(c);
 }
 
@@ -253,7 +218,7 @@ static void takes_the_single_file_before_an_index(void **state)
 
     (void)state;
     maker_add(&m, CT_DTYPE_U8, 1, 0, 0, "only");
-    maker_file(&m, in_dir("model.safetensors"));
+    maker_file(&m, maker_path("model.safetensors"));
     maker_deinit(&m);
     test_ok(open_sharded(&c, "not even JSON", &err), &err);
     assert_non_null(ct_checkpoint_find(c, CT_STR("only")));
@@ -324,13 +289,13 @@ static void refuses_a_tensor_in_two_shards(void **state)
 
     (void)state;
     maker_add(&m, CT_DTYPE_U8, 1, 0, 0, "twin");
-    maker_file(&m, in_dir("a.safetensors"));
+    maker_file(&m, maker_path("a.safetensors"));
     maker_add(&m, CT_DTYPE_U8, 1, 0, 0, "other");
-    maker_file(&m, in_dir("b.safetensors"));
+    maker_file(&m, maker_path("b.safetensors"));
     maker_deinit(&m);
-    maker_write_text(in_dir("model.safetensors.index.json"),
+    maker_write_text(maker_path("model.safetensors.index.json"),
                      "{\"weight_map\":{\"twin\":\"a.safetensors\",\"other\":\"b.safetensors\"}}");
-    assert_int_equal(ct_checkpoint_open(&c, g_dir, &err), CT_EFORMAT);
+    assert_int_equal(ct_checkpoint_open(&c, maker_dir, &err), CT_EFORMAT);
     assert_message(&err, "twin|a.safetensors|b.safetensors");
 }
 
@@ -340,17 +305,19 @@ static void refuses_an_empty_folder_and_odd_files(void **state)
     ct_error err;
 
     (void)state;
-    assert_int_equal(ct_checkpoint_open(&c, g_dir, &err), CT_EIO);
+    assert_int_equal(ct_checkpoint_open(&c, maker_dir, &err), CT_EIO);
     assert_message(&err, "model.safetensors|model.safetensors.index.json");
-    assert_int_equal(ct_checkpoint_open_file(&c, g_dir, &err), CT_EIO);
+    assert_int_equal(ct_checkpoint_open_file(&c, maker_dir, &err), CT_EIO);
     assert_message(&err, "not a regular file");
-    maker_write_text(in_dir("model.safetensors"), "");
-    assert_int_equal(ct_checkpoint_open(&c, g_dir, &err), CT_EFORMAT);
+    maker_write_text(maker_path("model.safetensors"), "");
+    assert_int_equal(ct_checkpoint_open(&c, maker_dir, &err), CT_EFORMAT);
     assert_message(&err, "0 bytes");
-    assert_int_equal(mkfifo(in_dir("pipe.safetensors"), 0600), 0);
-    assert_int_equal(ct_checkpoint_open_file(&c, in_dir("pipe.safetensors"), &err), CT_EIO);
+    assert_int_equal(mkfifo(maker_path("pipe.safetensors"), 0600), 0);
+    assert_int_equal(ct_checkpoint_open_file(&c, maker_path("pipe.safetensors"), &err), CT_EIO);
     ct_checkpoint_close(NULL);
 }
+
+#define IN_DIR(f) cmocka_unit_test_setup_teardown(f, maker_setup, maker_teardown)
 
 int main(void)
 {
@@ -359,11 +326,14 @@ int main(void)
         cmocka_unit_test(an_empty_file_list_is_allowed),
         cmocka_unit_test(refuses_lying_headers),
         cmocka_unit_test(refuses_every_truncation),
-        cmocka_unit_test_setup_teardown(joins_shards, setup, teardown),
-        cmocka_unit_test_setup_teardown(takes_the_single_file_before_an_index, setup, teardown),
-        cmocka_unit_test_setup_teardown(refuses_lying_indexes, setup, teardown),
-        cmocka_unit_test_setup_teardown(refuses_a_tensor_in_two_shards, setup, teardown),
-        cmocka_unit_test_setup_teardown(refuses_an_empty_folder_and_odd_files, setup, teardown),
+        IN_DIR(joins_shards),
+        cmocka_unit_test_setup_teardown(takes_the_single_file_before_an_index, maker_setup,
+                                        maker_teardown),
+        IN_DIR(refuses_lying_indexes),
+        cmocka_unit_test_setup_teardown(refuses_a_tensor_in_two_shards, maker_setup,
+                                        maker_teardown),
+        cmocka_unit_test_setup_teardown(refuses_an_empty_folder_and_odd_files, maker_setup,
+                                        maker_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
