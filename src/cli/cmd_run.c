@@ -225,7 +225,7 @@ static ct_status parse_ids(ct_ids *out, const char *text, ct_error *err)
 
 static void show_text(run *r)
 {
-    if (r->opt.json)
+    if (r->opt.json || r->text.n == r->shown)
         return;
     fwrite(r->text.p + r->shown, 1, r->text.n - r->shown, stdout);
     fflush(stdout);
@@ -241,8 +241,7 @@ static bool on_token(void *ctx, uint32_t id)
         r->token_status = ct_detok_add(&r->detok, id, &r->text, &r->token_err);
     if (r->token_status)
         return false;
-    if (r->text.n > r->shown)
-        show_text(r);
+    show_text(r);
     return true;
 }
 

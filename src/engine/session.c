@@ -5,6 +5,7 @@
 #include "kv/kv.h"
 #include "ops/ref/ref.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +124,7 @@ ct_status ct_session_step(ct_session *s, const uint32_t *ids, uint32_t n,
 
 ct_status ct_session_logits(ct_session *s, uint32_t first, uint32_t n, float *out, ct_error *err)
 {
+    assert(n <= s->how.logits_rows);
     for (uint32_t i = 0; i < n; i++)
         s->index[i] = first + i;
     return ct_forward_logits(s->forward, s->index, n, out, err);

@@ -1,14 +1,10 @@
 #include "format/config_file.h"
 
-#include <stdio.h>
-
 ct_status ct_config_file_open(ct_config_file *out, const char *dir, const char *name, ct_error *err)
 {
-    int n = snprintf(out->path, sizeof out->path, "%s/%s", dir, name);
+    ct_status st = ct_path_join(out->path, dir, name, err);
 
-    if (n < 0 || (size_t)n >= sizeof out->path)
-        return ct_fail(err, CT_ELIMIT, "%s/%s: path is too long", dir, name);
-    return ct_map_open(&out->map, out->path, err);
+    return st ? st : ct_map_open(&out->map, out->path, err);
 }
 
 ct_status ct_config_doc(const ct_node **root, const char *path, ct_str text, ct_arena *scratch,

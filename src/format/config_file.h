@@ -4,13 +4,12 @@
 #define CT_FORMAT_CONFIG_FILE_H
 
 #include "base/map.h"
+#include "base/path.h"
 #include "format/config.h"
 #include "format/doc.h"
 
-#include <limits.h>
-
 typedef struct ct_config_file {
-    char path[PATH_MAX];
+    char path[CT_PATH_BYTES];
     ct_map map;
 } ct_config_file;
 

@@ -3,12 +3,11 @@
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "format/safetensors_header.h"
 #include "format/safetensors_index.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -53,7 +52,8 @@ static ct_status checkpoint_create(ct_checkpoint **out, const char *path, size_t
 
     if (!c)
         return ct_fail(err, CT_ELIMIT, "%s: out of memory", path);
-    st = ct_arena_init(&c->paths, n_files * (sizeof *c->file + PATH_MAX) + 2 * PATH_MAX, err);
+    st = ct_arena_init(&c->paths, n_files * (sizeof *c->file + CT_PATH_BYTES) + 2 * CT_PATH_BYTES,
+                       err);
     if (st)
         goto fail;
     c->path = ct_arena_copy(&c->paths, path, strlen(path));
@@ -67,19 +67,6 @@ static ct_status checkpoint_create(ct_checkpoint **out, const char *path, size_t
 fail:
     ct_checkpoint_close(c);
     return st;
-}
-
-static ct_status path_too_long(const char *dir, const char *file, ct_error *err)
-{
-    return ct_fail(err, CT_ELIMIT, "%s/%s: path is too long", dir, file);
-}
-
-/* dir/name; false when longer than any path can be. */
-static bool join_path(char out[PATH_MAX], const char *dir, const char *name)
-{
-    int n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
-
-    return n > 0 && n < PATH_MAX;
 }
 
 /* Maps a file as the next one of c and finds its header. */
@@ -150,14 +137,15 @@ static ct_status open_shards(ct_checkpoint **out, const char *dir, const char *i
                              const ct_st_index *index, ct_error *err)
 {
     ct_checkpoint *c;
-    char path[PATH_MAX];
+    char path[CT_PATH_BYTES];
     ct_status st = checkpoint_create(&c, dir, index->n_files, err);
 
     if (st)
         return st;
     for (size_t i = 0; i < index->n_files; i++) {
-        st = join_path(path, dir, index->file[i]) ? add_file(c, path, err)
-                                                  : path_too_long(dir, index->file[i], err);
+        st = ct_path_join(path, dir, index->file[i], err);
+        if (!st)
+            st = add_file(c, path, err);
         if (st)
             goto fail;
     }
@@ -205,14 +193,16 @@ static bool exists(const char *path)
 
 ct_status ct_checkpoint_open(ct_checkpoint **out, const char *dir, ct_error *err)
 {
-    char path[PATH_MAX];
+    char path[CT_PATH_BYTES];
+    ct_status st = ct_path_join(path, dir, SINGLE_FILE, err);
 
-    if (!join_path(path, dir, SINGLE_FILE))
-        return path_too_long(dir, SINGLE_FILE, err);
+    if (st)
+        return st;
     if (exists(path))
         return ct_checkpoint_open_file(out, path, err);
-    if (!join_path(path, dir, INDEX_FILE))
-        return path_too_long(dir, INDEX_FILE, err);
+    st = ct_path_join(path, dir, INDEX_FILE, err);
+    if (st)
+        return st;
     if (exists(path))
         return open_indexed(out, dir, path, err);
     return ct_fail(err, CT_EIO, "%s: holds neither " SINGLE_FILE " nor " INDEX_FILE, dir);

@@ -1,13 +1,11 @@
 #include "model/manifest.h"
 
 #include "base/checked.h"
-#include "base/num.h"
 #include "model/layout.h"
 #include "model/manifest_report.h"
 #include "model/quant_rules.h"
 #include "model/tensor_table.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

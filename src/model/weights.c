@@ -1,10 +1,7 @@
 #include "model/weights.h"
 
 #include "base/checked.h"
-#include "base/num.h"
 #include "model/layout.h"
-
-#include <assert.h>
 
 typedef struct binder {
     const ct_config *config;

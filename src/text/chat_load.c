@@ -1,22 +1,12 @@
 /* The template of a checkpoint's directory. */
 #include "base/map.h"
+#include "base/path.h"
 #include "text/chat.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #define CONFIG_ARENA_BYTES ((size_t)64 << 20)
 #define MAX_BOS_BYTES      4096
-
-static ct_status join_path(char path[PATH_MAX], const char *dir, const char *file, ct_error *err)
-{
-    int n = snprintf(path, PATH_MAX, "%s/%s", dir, file);
-
-    if (n < 0 || n >= PATH_MAX)
-        return ct_fail(err, CT_EINVAL, "%s: the path is too long", dir);
-    return CT_OK;
-}
 
 /* bos_token: a string or an added token {"content": …}. */
 static ct_status read_bos(ct_buf *bos, const char *path, const ct_value *config, ct_error *err)
@@ -55,10 +45,10 @@ static ct_status read_config(ct_chat_template *t, const char *dir, bool want_tem
                              ct_error *err)
 {
     const ct_value *config;
-    char path[PATH_MAX];
+    char path[CT_PATH_BYTES];
     ct_arena a = {0};
     ct_map map = {0};
-    ct_status st = join_path(path, dir, "tokenizer_config.json", err);
+    ct_status st = ct_path_join(path, dir, "tokenizer_config.json", err);
 
     if (st || (!want_template && access(path, F_OK) != 0))
         return st;
@@ -93,13 +83,13 @@ ct_status ct_chat_template_open(ct_chat_template *out, const char *dir, const ch
                                 ct_error *err)
 {
     ct_chat_template t = {0};
-    char own[PATH_MAX];
+    char own[CT_PATH_BYTES];
     ct_status st = CT_OK;
 
     ct_buf_init(&t.bos, MAX_BOS_BYTES);
     ct_buf_addz(&t.bos, "<bos>");
     if (!path && dir) {
-        st = join_path(own, dir, "chat_template.jinja", err);
+        st = ct_path_join(own, dir, "chat_template.jinja", err);
         if (!st && access(own, F_OK) == 0)
             path = own;
     }

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/map.h"
+#include "base/path.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,6 @@
 #include <sys/stat.h>
 
 #define MAX_FILE_BYTES ((size_t)128 << 20)
-#define MAX_PATH_BYTES (1 << 16)
 /* Shortest entries of the vocabulary and of the merges: `"a":0,` and `"a b",`. */
 #define MIN_ENTRY_BYTES 6
 /* Most that an arena can take for each byte of the file (the tries of added tokens: half
@@ -533,22 +533,20 @@ ct_status ct_tokenizer_parse(ct_tokenizer **out, const char *name, ct_str text, 
 
 ct_status ct_tokenizer_open(ct_tokenizer **out, const char *path, ct_error *err)
 {
+    char inside[CT_PATH_BYTES];
     struct stat sb;
     ct_map map;
-    ct_buf file;
-    ct_status st;
+    ct_status st = CT_OK;
 
-    ct_buf_init(&file, MAX_PATH_BYTES);
-    ct_buf_addz(&file, path);
-    if (stat(path, &sb) == 0 && S_ISDIR(sb.st_mode))
-        ct_buf_addz(&file, "/tokenizer.json");
-    st = file.failed
-             ? ct_fail(err, CT_EINVAL, "the model's path is longer than %d bytes", MAX_PATH_BYTES)
-             : ct_map_open(&map, file.p, err);
-    if (!st) {
-        st = ct_tokenizer_parse(out, file.p, ct_map_str(&map), err);
-        ct_map_close(&map);
+    if (stat(path, &sb) == 0 && S_ISDIR(sb.st_mode)) {
+        st = ct_path_join(inside, path, "tokenizer.json", err);
+        path = inside;
     }
-    ct_buf_deinit(&file);
+    if (!st)
+        st = ct_map_open(&map, path, err);
+    if (st)
+        return st;
+    st = ct_tokenizer_parse(out, path, ct_map_str(&map), err);
+    ct_map_close(&map);
     return st;
 }

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/str.h"
 
 static void an_error_names_what_was_said(void **state)
@@ -167,6 +168,19 @@ static void only_regular_files_are_mapped(void **state)
     unlink(path);
 }
 
+static void a_path_that_is_too_long_is_refused(void **state)
+{
+    static char dir[2 * CT_PATH_BYTES], out[CT_PATH_BYTES];
+    ct_error err;
+
+    (void)state;
+    test_ok(ct_path_join(out, "models/demo", "config.json", &err), &err);
+    assert_string_equal(out, "models/demo/config.json");
+    memset(dir, 'd', CT_PATH_BYTES - 3);
+    test_ok(ct_path_join(out, dir, "x", &err), &err);
+    assert_int_equal(ct_path_join(out, dir, "xy", &err), CT_ELIMIT);
+}
+
 static void keep_line(void *ctx, ct_log_level level, const char *line)
 {
     (void)level;
@@ -202,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_buffer_stops_at_its_cap_and_says_so),
         cmocka_unit_test(a_file_is_mapped_whole),
         cmocka_unit_test(only_regular_files_are_mapped),
+        cmocka_unit_test(a_path_that_is_too_long_is_refused),
         cmocka_unit_test(log_lines_reach_the_sink_from_a_level_up),
     };
 
