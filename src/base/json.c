@@ -54,14 +54,6 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static int hex_digit(char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Checks the escape after a backslash at j->at - 1 and passes over it. */
 static ct_status read_escape(ct_json *j, ct_error *err)
 {
@@ -69,7 +61,7 @@ static ct_status read_escape(ct_json *j, ct_error *err)
 
     if (c == 'u') {
         for (size_t i = 1; i <= 4; i++)
-            if (j->at + i >= j->text.n || hex_digit(j->text.p[j->at + i]) < 0)
+            if (j->at + i >= j->text.n || ct_hex_digit(j->text.p[j->at + i]) < 0)
                 return json_fail(j, "\\u needs four hexadecimal digits", err);
         j->at += 5;
         return CT_OK;
@@ -318,7 +310,7 @@ static uint32_t hex4(const char *p)
     uint32_t v = 0;
 
     for (int i = 0; i < 4; i++)
-        v = v << 4 | (uint32_t)hex_digit(p[i]);
+        v = v << 4 | (uint32_t)ct_hex_digit(p[i]);
     return v;
 }
 

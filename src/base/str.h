@@ -39,6 +39,15 @@ static inline bool ct_str_starts(ct_str a, const char *prefix)
     return a.n >= n && memcmp(a.p, prefix, n) == 0;
 }
 
+/* Value of a hexadecimal digit of either case, or -1. */
+static inline int ct_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* Byte order, shorter first when one is a prefix of the other. */
 int ct_str_cmp(ct_str a, ct_str b);
 

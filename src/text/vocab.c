@@ -209,21 +209,13 @@ ct_status ct_vocab_seal(ct_vocab *v, ct_arena *a, ct_arena *scratch, ct_error *e
     return st;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int ct_piece_byte(ct_str piece)
 {
     int high, low;
 
     if (piece.n != 6 || memcmp(piece.p, "<0x", 3) != 0 || piece.p[5] != '>')
         return -1;
-    high = piece.p[3] == '+' ? 0 : hex_digit(piece.p[3]);
-    low = hex_digit(piece.p[4]);
+    high = piece.p[3] == '+' ? 0 : ct_hex_digit(piece.p[3]);
+    low = ct_hex_digit(piece.p[4]);
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
