@@ -11,21 +11,38 @@
 
 volatile sig_atomic_t ct_cli_stop;
 
+/* A path, an argument or a template's words may hold anything; a message is one line. */
+static void print_line(const char *text)
+{
+    fputs("carat: ", stderr);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c == '\n')
+            fputs("\\n", stderr);
+        else if (c < 0x20 || c == 0x7f)
+            fprintf(stderr, "\\x%02x", c);
+        else
+            fputc(c, stderr);
+    }
+    fputc('\n', stderr);
+}
+
 int ct_cli_fail(const ct_error *err)
 {
-    fprintf(stderr, "carat: %s\n", err->text);
+    print_line(err->text);
     return CT_EXIT_ERROR;
 }
 
 int ct_cli_usage(const char *fmt, ...)
 {
+    char text[CT_ERROR_BYTES];
     va_list ap;
 
-    fputs("carat: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    print_line(text);
     return CT_EXIT_USAGE;
 }
 
@@ -49,13 +66,36 @@ static void on_bus_error(int signal_number)
 
 void ct_cli_catch_signals(void)
 {
+    /* SA_RESETHAND: a second ^C ends the process at once.  The others may be sent twice in
+     * a row, to the process and to its group. */
+    struct sigaction interrupt = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction end = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
     struct sigaction bus = {.sa_handler = on_bus_error};
-    /* SA_RESETHAND: a second ^C ends the process at once. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &interrupt, NULL);
+    sigaction(SIGTERM, &end, NULL);
+    sigaction(SIGHUP, &end, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL);
     sigaction(SIGBUS, &bus, NULL);
+}
+
+ct_status ct_cli_tokenizer(ct_tokenizer **out, const char *dir, const ct_model *model,
+                           ct_error *err)
+{
+    ct_tokenizer *t;
+    ct_status st = ct_tokenizer_open(&t, dir, err);
+
+    if (st)
+        return st;
+    if (ct_tokenizer_vocab(t) > model->config.vocab) {
+        st = ct_fail(err, CT_EFORMAT,
+                     "%s: tokenizer.json has %" PRIu32 " ids, the model's vocab_size is %" PRIu32,
+                     dir, ct_tokenizer_vocab(t), model->config.vocab);
+        ct_tokenizer_destroy(t);
+        return st;
+    }
+    *out = t;
+    return CT_OK;
 }
 
 bool ct_cli_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
@@ -89,19 +129,40 @@ bool ct_cli_double(const char *option, const char *text, double min, double max,
     return true;
 }
 
-bool ct_cli_line(FILE *in, ct_buf *line)
+ct_status ct_cli_line(ct_buf *line, bool *got, ct_error *err)
 {
-    bool any = false;
-    int c;
+    int c = 0;
 
     if (!line->cap_bytes)
         ct_buf_init(line, MAX_LINE_BYTES);
     ct_buf_clear(line);
-    while ((c = getc_unlocked(in)) != EOF) {
-        any = true;
+    *got = false;
+    while (!ct_cli_stop && !line->failed && (c = getc_unlocked(stdin)) != EOF) {
+        *got = true;
         if (c == '\n')
             break;
         ct_buf_addc(line, (char)c);
     }
-    return any && !line->failed;
+    if (ct_cli_stop)
+        return ct_fail(err, CT_ECANCELLED, "interrupted");
+    if (line->failed)
+        return ct_fail(err, CT_ELIMIT, "a line exceeds %zu bytes or the memory", line->cap_bytes);
+    if (ferror(stdin))
+        return ct_fail(err, CT_EIO, "standard input: %s", strerror(errno));
+    return CT_OK;
+}
+
+ct_status ct_cli_flush(ct_error *err)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return ct_fail(err, CT_EIO, "standard output: %s",
+                       errno ? strerror(errno) : "write failed");
+    return CT_OK;
+}
+
+int ct_cli_end(void)
+{
+    static ct_error err;
+
+    return ct_cli_flush(&err) ? ct_cli_fail(&err) : CT_EXIT_OK;
 }

@@ -77,7 +77,7 @@ static int parse_options(options *o, int argc, char **argv)
 static ct_status load_text(job *w, ct_error *err)
 {
     ct_map map;
-    ct_status st = ct_tokenizer_open(&w->tokenizer, w->o->model, err);
+    ct_status st = ct_cli_tokenizer(&w->tokenizer, w->o->model, w->model, err);
 
     if (!st)
         st = ct_map_open(&map, w->o->text, err);
@@ -168,36 +168,49 @@ static double log_sum(const float *z, uint32_t n)
 }
 
 /* Adds one position: the divergence of z from the reference's row. */
-static void compare_row(totals *s, const float *ref, const float *z, uint32_t n)
+static ct_status compare_row(job *w, const float *z, ct_error *err)
 {
+    const uint32_t n = w->model->config.vocab;
+    const float *ref = w->ref_at;
     const double ref_sum = log_sum(ref, n), sum = log_sum(z, n);
+    totals *s = &w->sum;
     double kl = 0;
 
-    for (uint32_t i = 0; i < n; i++)
-        kl += exp(ref[i] - ref_sum) * ((ref[i] - ref_sum) - (z[i] - sum));
+    /* A reference may rule tokens out by -inf; NaN and +inf mean nothing. */
+    if (!isfinite(ref_sum))
+        return ct_fail(err, CT_EFORMAT, "%s: row %" PRIu64 " of `logits` is not finite", w->o->ref,
+                       s->compared);
+    for (uint32_t i = 0; i < n; i++) {
+        double p = exp(ref[i] - ref_sum);
+
+        if (p > 0)
+            kl += p * ((ref[i] - ref_sum) - (z[i] - sum));
+    }
     s->kl += kl;
     s->kl_max = fmax(s->kl_max, kl);
     s->agreed += argmax(ref, n) == argmax(z, n);
     s->compared++;
+    w->ref_at += n;
+    return CT_OK;
 }
 
 /* Rows [first, first + n) of the window's n_tokens are in w->logits. */
-static void score_rows(job *w, uint32_t first, uint32_t n, uint32_t n_tokens)
+static ct_status score_rows(job *w, uint32_t first, uint32_t n, uint32_t n_tokens, ct_error *err)
 {
     const uint32_t vocab = w->model->config.vocab;
+    ct_status st = CT_OK;
 
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && !st; i++) {
         const float *z = w->logits + (size_t)i * vocab;
 
-        if (w->ref_at) {
-            compare_row(&w->sum, w->ref_at, z, vocab);
-            w->ref_at += vocab;
-        }
+        if (w->ref)
+            st = compare_row(w, z, err);
         if (first + i + 1 < n_tokens) {
             w->sum.nll += log_sum(z, vocab) - z[w->window[first + i + 1]];
             w->sum.scored++;
         }
     }
+    return st;
 }
 
 /* --- work -------------------------------------------------------------------- */
@@ -208,13 +221,16 @@ static ct_status do_window(job *w, uint32_t n_tokens, ct_error *err)
 
     ct_session_reset(w->session);
     for (uint32_t at = 0, n; at < n_tokens && !st; at += n) {
+        if (ct_cli_stop)
+            return ct_fail(err, CT_ECANCELLED, "stopped after %" PRIu64 " of %" PRIu64 " windows",
+                           w->sum.windows, n_windows(w));
         n = (uint32_t)ct_min_size(ct_session_chunk(w->session), n_tokens - at);
         st = ct_session_step(w->session, w->window + at, n, NULL, err);
         for (uint32_t first = 0, rows; first < n && !st; first += rows) {
             rows = (uint32_t)ct_min_size(ct_session_logits_rows(w->session), n - first);
             st = ct_session_logits(w->session, first, rows, w->logits, err);
             if (!st)
-                score_rows(w, at + first, rows, n_tokens);
+                st = score_rows(w, at + first, rows, n_tokens, err);
         }
     }
     return st;
@@ -227,17 +243,15 @@ static ct_status do_windows(job *w, ct_error *err)
     size_t at = 0;
     ct_status st = CT_OK;
 
-    for (; w->sum.windows < total && !st; w->sum.windows++) {
+    while (w->sum.windows < total && !st) {
         size_t n = ct_min_size(w->o->ctx - 1, w->text.n - at);
 
         if (on_terminal)
             fprintf(stderr, "\reval: window %" PRIu64 " of %" PRIu64, w->sum.windows + 1, total);
-        if (ct_cli_stop)
-            return ct_fail(err, CT_ECANCELLED, "stopped after %" PRIu64 " of %" PRIu64 " windows",
-                           w->sum.windows, total);
         w->window[0] = w->model->generation.bos_id;
         memcpy(w->window + 1, w->text.id + at, n * sizeof *w->window);
         st = do_window(w, (uint32_t)n + 1, err);
+        w->sum.windows += !st;
         at += n;
     }
     if (on_terminal)
@@ -278,8 +292,10 @@ static ct_status run(job *w, ct_error *err)
         st = open_session(w, err);
     if (!st)
         st = do_windows(w, err);
-    if (!st)
+    if (!st) {
         print_result(w);
+        st = ct_cli_flush(err);
+    }
     ct_session_close(w->session);
     ct_checkpoint_close(w->ref);
     ct_tokenizer_destroy(w->tokenizer);

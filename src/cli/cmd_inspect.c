@@ -251,7 +251,6 @@ int ct_cmd_inspect(int argc, char **argv)
     ct_model *m;
     ct_error err;
     ct_buf out;
-    bool written;
     int status = parse_options(&o, argc, argv);
 
     if (status >= 0)
@@ -268,11 +267,13 @@ int ct_cmd_inspect(int argc, char **argv)
             text_tensors(&out, m->ckpt);
     }
     ct_model_close(m);
-    written = !out.failed && fwrite(out.p, 1, out.n, stdout) == out.n && fflush(stdout) == 0;
-    ct_buf_deinit(&out);
-    if (!written) {
-        ct_fail(&err, CT_EIO, "inspect: output could not be written");
+    if (out.failed) {
+        ct_fail(&err, CT_ELIMIT, "inspect: the output exceeds %zu bytes or the memory",
+                MAX_OUTPUT_BYTES);
+        ct_buf_deinit(&out);
         return ct_cli_fail(&err);
     }
-    return CT_EXIT_OK;
+    fwrite(out.p, 1, out.n, stdout);
+    ct_buf_deinit(&out);
+    return ct_cli_end();
 }

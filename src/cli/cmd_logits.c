@@ -174,10 +174,12 @@ static ct_status do_chunks(job *w, ct_error *err)
 
     for (w->at = 0; w->at < w->ids->n && !st; w->at += w->n) {
         show_progress(w, false);
-        if (ct_cli_stop)
-            return ct_fail(err, CT_ECANCELLED,
-                           "stopped after %" PRIu32 " of %zu tokens; nothing was written", w->at,
-                           w->ids->n);
+        if (ct_cli_stop) {
+            st = ct_fail(err, CT_ECANCELLED,
+                         "stopped after %" PRIu32 " of %zu tokens; nothing was written", w->at,
+                         w->ids->n);
+            break;
+        }
         w->n = (uint32_t)ct_min_size(ct_session_chunk(w->session), w->ids->n - w->at);
         st =
             ct_session_step(w->session, w->ids->id + w->at, w->n, w->o->hidden ? &sink : NULL, err);

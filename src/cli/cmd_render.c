@@ -59,36 +59,30 @@ static void render_line(const ct_chat_template *t, ct_str line, ct_arena *a, ct_
     ct_buf_addc(json, '\n');
 }
 
-static int render_all(const ct_chat_template *t)
+static ct_status render_all(const ct_chat_template *t, ct_error *err)
 {
     ct_buf line = {0}, text, json;
     ct_arena a = {0};
-    ct_error err;
-    int status = CT_EXIT_OK;
+    bool got = true;
+    ct_status st = ct_arena_init(&a, ARENA_BYTES, err);
 
-    if (ct_arena_init(&a, ARENA_BYTES, &err))
-        return ct_cli_fail(&err);
     ct_buf_init(&text, CT_JINJA_MAX_OUTPUT_BYTES);
     /* A control character grows to six bytes. */
     ct_buf_init(&json, (size_t)7 * CT_JINJA_MAX_OUTPUT_BYTES);
-    while (!ct_cli_stop && ct_cli_line(stdin, &line)) {
-        ct_arena_mark mark = ct_arena_save(&a);
-
-        if (!line.n)
-            continue;
-        render_line(t, ct_buf_str(&line), &a, &text, &json);
-        if (fwrite(json.p, 1, json.n, stdout) != json.n || fflush(stdout)) {
-            ct_fail(&err, CT_EIO, "standard output: write failed");
-            status = ct_cli_fail(&err);
+    while (!st && got) {
+        st = ct_cli_line(&line, &got, err);
+        if (st || !got)
             break;
-        }
-        ct_arena_rewind(&a, mark);
+        render_line(t, ct_buf_str(&line), &a, &text, &json);
+        fwrite(json.p, 1, json.n, stdout);
+        st = ct_cli_flush(err); /* a program may wait for each answer before it asks on */
+        ct_arena_rewind(&a, 0);
     }
     ct_buf_deinit(&line);
     ct_buf_deinit(&text);
     ct_buf_deinit(&json);
     ct_arena_deinit(&a);
-    return status;
+    return st;
 }
 
 int ct_cmd_render(int argc, char **argv)
@@ -97,12 +91,13 @@ int ct_cmd_render(int argc, char **argv)
     args a = {0};
     ct_error err;
     int status = parse_args(&a, argc, argv);
+    ct_status st;
 
     if (status >= 0)
         return status;
     if (ct_chat_template_open(&t, a.model, a.template, &err))
         return ct_cli_fail(&err);
-    status = render_all(&t);
+    st = render_all(&t, &err);
     ct_chat_template_close(&t);
-    return status;
+    return st ? ct_cli_fail(&err) : CT_EXIT_OK;
 }

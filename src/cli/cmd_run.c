@@ -242,7 +242,7 @@ static bool on_token(void *ctx, uint32_t id)
     if (r->token_status)
         return false;
     show_text(r);
-    return true;
+    return !ferror(stdout); /* nobody is left to read the rest */
 }
 
 static void print_json(const run *r, const ct_generate_result *result)
@@ -292,9 +292,11 @@ static ct_status answer(run *r, ct_error *err)
         show_text(r);
         putchar('\n');
     }
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return ct_fail(err, CT_EIO, "the answer cannot be written to standard output");
-    return CT_OK;
+    st = ct_cli_flush(err);
+    /* The machine's form has finish_reason; a reader must be told that this is not all. */
+    if (!st && result.finish == CT_FINISH_CANCELLED && !r->opt.json)
+        st = ct_fail(err, CT_ECANCELLED, "stopped after %" PRIu32 " tokens", result.n_new);
+    return st;
 }
 
 /* --- work -------------------------------------------------------------------- */
@@ -322,11 +324,11 @@ static ct_status load(run *r, ct_error *err)
     ct_status st = ct_model_open(&r->model, r->opt.model, err);
 
     if (!st)
-        st = ct_tokenizer_open(&r->tokenizer, r->opt.model, err);
+        st = ct_cli_tokenizer(&r->tokenizer, r->opt.model, r->model, err);
     if (!st)
         st = complete_sampling(&r->opt, &r->model->generation, err);
-    if (!st)
-        st = r->opt.ids ? parse_ids(&r->prompt, r->opt.ids, err) : encode_prompt(r, err);
+    if (!st && !r->opt.ids)
+        st = encode_prompt(r, err);
     return st ? st : open_session(r, err);
 }
 
@@ -350,6 +352,8 @@ int ct_cmd_run(int argc, char **argv)
 
     if (status >= 0)
         return status;
+    if (r.opt.ids && parse_ids(&r.prompt, r.opt.ids, &err))
+        return ct_cli_usage("%s", err.text);
     ct_buf_init(&r.text, MAX_TEXT_BYTES);
     st = load(&r, &err);
     r.load_s = ct_now_s() - start;

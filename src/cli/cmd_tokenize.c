@@ -123,10 +123,9 @@ static ct_status put_line(job *w, ct_error *err)
         return ct_fail(err, CT_ELIMIT, "the answer exceeds %zu bytes or the memory",
                        w->out.cap_bytes);
     /* Flushed, so that a program can wait for each answer before it asks on. */
-    if (fwrite(w->out.p, 1, w->out.n, stdout) != w->out.n || fflush(stdout) != 0)
-        return ct_fail(err, CT_EIO, "writing to standard output failed");
+    fwrite(w->out.p, 1, w->out.n, stdout);
     ct_buf_clear(&w->out);
-    return CT_OK;
+    return ct_cli_flush(err);
 }
 
 static ct_status do_line(job *w, ct_str line, uint64_t number, ct_error *err)
@@ -145,14 +144,17 @@ static ct_status do_line(job *w, ct_str line, uint64_t number, ct_error *err)
 static ct_status do_lines(job *w, ct_error *err)
 {
     ct_buf line = {0};
+    uint64_t number = 0;
+    bool got = true;
     ct_status st = CT_OK;
 
-    for (uint64_t number = 1; !st && !ct_cli_stop && ct_cli_line(stdin, &line); number++)
-        st = do_line(w, ct_buf_str(&line), number, err);
-    if (!st && line.failed)
-        st = ct_fail(err, CT_ELIMIT, "a line exceeds %zu bytes or the memory", line.cap_bytes);
+    while (!st && got) {
+        st = ct_cli_line(&line, &got, err);
+        if (!st && got)
+            st = do_line(w, ct_buf_str(&line), ++number, err);
+    }
     ct_buf_deinit(&line);
-    return st || !ct_cli_stop ? st : ct_fail(err, CT_ECANCELLED, "interrupted");
+    return st;
 }
 
 static ct_status do_text(job *w, ct_error *err)

@@ -14,7 +14,7 @@ static int cmd_version(int argc, char **argv)
                                                               : ct_cuda_n_devices()
                                                                   ? "present"
                                                                   : "built, no device");
-    return CT_EXIT_OK;
+    return ct_cli_end();
 }
 
 static const struct {
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
         print_help(stdout);
-        return CT_EXIT_OK;
+        return ct_cli_end();
     }
     if (!strcmp(argv[1], "--version"))
         return cmd_version(argc - 1, argv + 1);

@@ -89,7 +89,7 @@ int ct_cli_options(const ct_option *options, size_t n, const char **positional, 
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             fputs(help, stdout);
-            return CT_EXIT_OK;
+            return ct_cli_end();
         }
         /* A lone "-" is a value: standard input. */
         if (positional && !*positional && (argv[i][0] != '-' || !argv[i][1])) {

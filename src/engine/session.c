@@ -6,6 +6,7 @@
 #include "ops/ref/ref.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,12 +123,28 @@ ct_status ct_session_step(ct_session *s, const uint32_t *ids, uint32_t n,
     return ct_forward_step(s->forward, &rows, ct_kv_layers(s->kv), sink, err);
 }
 
+/* The softcap bounds every logit, so anything else is a weight that is not a number. */
+static ct_status check_finite(const ct_session *s, const float *logits, uint32_t n, ct_error *err)
+{
+    const size_t vocab = s->model->config.vocab;
+
+    for (size_t i = 0; i < n * vocab; i++)
+        if (!isfinite(logits[i]))
+            return ct_fail(err, CT_EFORMAT,
+                           "%s: logits are not finite (%g for id %zu): the weights are damaged",
+                           ct_checkpoint_path(s->model->ckpt), (double)logits[i], i % vocab);
+    return CT_OK;
+}
+
 ct_status ct_session_logits(ct_session *s, uint32_t first, uint32_t n, float *out, ct_error *err)
 {
+    ct_status st;
+
     assert(n <= s->how.logits_rows);
     for (uint32_t i = 0; i < n; i++)
         s->index[i] = first + i;
-    return ct_forward_logits(s->forward, s->index, n, out, err);
+    st = ct_forward_logits(s->forward, s->index, n, out, err);
+    return st ? st : check_finite(s, out, n, err);
 }
 
 uint32_t ct_session_length(const ct_session *s)

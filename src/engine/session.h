@@ -32,7 +32,8 @@ void ct_session_close(ct_session *s); /* NULL is fine */
  * changed.  sink may be NULL. */
 ct_status ct_session_step(ct_session *s, const uint32_t *ids, uint32_t n,
                           const ct_hidden_sink *sink, ct_error *err);
-/* Logits [n, vocab] of n consecutive rows of the last step, from row `first` of it. */
+/* Logits [n, vocab] of n consecutive rows of the last step, from row `first` of it.
+ * Fails when one is not finite. */
 ct_status ct_session_logits(ct_session *s, uint32_t first, uint32_t n, float *out, ct_error *err);
 
 uint32_t ct_session_length(const ct_session *s); /* tokens so far */

@@ -44,6 +44,20 @@ has "\"tokens\": $n, \"windows\": $(((n + 4) / 5)), \"ctx\": 6" \
     "$($carat eval -m $demo --text "$dir/text" --ctx 6 --json)"
 has "the windows of the text need" \
     "$($carat eval -m $demo --text "$dir/text" --ctx 6 --ref "$dir/ref.safetensors" 2>&1)"
+# A reference may rule a token out; it may not be no number.
+end=$(($(wc -c <"$dir/ref.safetensors") - 4))
+printf '\000\000\200\377' | dd of="$dir/ref.safetensors" bs=1 seek=$end conv=notrunc status=none
+got=$($carat eval -m $demo --text "$dir/text" --ref "$dir/ref.safetensors" --json)
+has '"top1_agreement": 1}' "$got"
+case $got in
+*nan*)
+    echo "a reference of -inf gives $got"
+    bad=1
+    ;;
+esac
+printf '\000\000\300\177' | dd of="$dir/ref.safetensors" bs=1 seek=$end conv=notrunc status=none
+has "row $n of \`logits\` is not finite" \
+    "$($carat eval -m $demo --text "$dir/text" --ref "$dir/ref.safetensors" 2>&1)"
 : >"$dir/empty"
 has "holds no text" "$($carat eval -m $demo --text "$dir/empty" 2>&1)"
 has "--ctx 5000, the model has positions for 4096" \
