@@ -39,10 +39,21 @@ typedef struct ct_weight {
 
 #define CT_PAGE_NONE UINT32_MAX
 
+/* Storage of keys and values.  FP8 is e4m3 without a scale: values have unit root mean
+ * square, keys that times their norm's weight; what exceeds 448 saturates. */
+typedef enum ct_kv_type {
+    CT_KV_F32, /* host backends only */
+    CT_KV_BF16,
+    CT_KV_FP8,
+} ct_kv_type;
+
 /* One key/value store of one layer, as attention sees it.  Page tables are indexed
  * by sequence and by block (position / page_tokens): page = pages[seq * max_blocks + block]. */
 typedef struct ct_kv_layer {
-    void *k, *v; /* [n_pages, page_tokens, kv_heads, head_dim] in the backend's KV type */
+    /* [n_pages, page_tokens, kv_heads, head_dim].  k is NULL in a folded store: its keys
+     * are rope(k_norm * v), rebuilt from the values as stored. */
+    void *k, *v;
+    ct_kv_type type;
     uint32_t page_tokens, n_pages;
     uint32_t kv_heads, head_dim;
     const uint32_t *pages; /* CT_PAGE_NONE where nothing is resident */
@@ -59,10 +70,11 @@ typedef struct ct_rows {
 
 /* What a buffer holds. */
 typedef enum ct_elem {
-    CT_ELEM_ACT, /* activations, in the backend's own type */
-    CT_ELEM_KV,  /* keys or values, in the backend's own type */
-    CT_ELEM_F32, /* logits, routing weights */
-    CT_ELEM_U32, /* routing picks */
+    CT_ELEM_ACT,  /* activations, in the backend's own type */
+    CT_ELEM_F32,  /* logits, routing weights, keys and values */
+    CT_ELEM_BF16, /* keys and values */
+    CT_ELEM_FP8,  /* keys and values: e4m3 */
+    CT_ELEM_U32,  /* routing picks */
 } ct_elem;
 
 /* The largest step that a backend will be asked for. */
@@ -90,8 +102,18 @@ typedef struct ct_qkv_args {
     uint32_t n_heads;
     float eps;
     ct_rope rope;
-    const ct_kv_layer *kv; /* written at (seq, pos) */
+    const ct_kv_layer *kv; /* written at (seq, pos); k_norm is not applied when it is folded */
 } ct_qkv_args;
+
+typedef struct ct_attend_args {
+    void *out;     /* [T, heads*D] */
+    const void *q; /* [T, heads*D], normed and rotated */
+    uint32_t n_heads;
+    const ct_kv_layer *kv;
+    /* For folded stores; the same as in qkv_finish. */
+    const void *k_norm; /* bf16 [D] */
+    ct_rope rope;
+} ct_attend_args;
 
 typedef struct ct_add_norm_args {
     void *x;            /* [T,H] residual stream, updated: (x + rms(y; post)) * scalar */
@@ -126,7 +148,7 @@ typedef struct ct_ops {
     ct_status (*reserve)(ct_backend *b, const ct_limits *limits, ct_error *err);
     /* Zeroed buffer of n elements, freed with the backend. */
     ct_status (*alloc)(ct_backend *b, void **out, ct_elem elem, size_t n, ct_error *err);
-    /* Copies n elements of an ACT, KV or F32 buffer, from `first` on, to host floats.
+    /* Copies n elements of any but a U32 buffer, from `first` on, to host floats.
      * The one operation that waits for the others. */
     ct_status (*read)(ct_backend *b, float *out, const void *x, ct_elem elem, size_t first,
                       size_t n, ct_error *err);
@@ -140,9 +162,8 @@ typedef struct ct_ops {
     void (*linear)(ct_backend *b, void *y, const void *x, const ct_weight *w, uint32_t T);
     /* Head norms, RoPE, and the cache write. */
     void (*qkv_finish)(ct_backend *b, const ct_rows *rows, const ct_qkv_args *a);
-    /* out[T, heads*D]: causal softmax(q k) v over the resident keys; no 1/sqrt(D). */
-    void (*attend)(ct_backend *b, void *out, const void *q, const ct_rows *rows, uint32_t n_heads,
-                   const ct_kv_layer *kv);
+    /* out = causal softmax(q k) v over the resident keys; no 1/sqrt(D). */
+    void (*attend)(ct_backend *b, const ct_rows *rows, const ct_attend_args *a);
     void (*add_norm)(ct_backend *b, const ct_add_norm_args *a, uint32_t T);
     /* y = gelu_tanh(gate) * up, elementwise over T*width.  y may be gate. */
     void (*geglu)(ct_backend *b, void *y, const void *gate, const void *up, uint32_t T,
