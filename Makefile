@@ -69,6 +69,16 @@ build/shared/tokenizer.json: $(wildcard $(SHARED)/data/tokenizer/tokenizer.json.
 	@mkdir -p $(@D)
 	if [ -n "$<" ]; then xz -dc $< >$@.part && mv $@.part $@; fi
 
+# One file a level; the flags keep values, they only let elementwise loops be vectors.
+KERNEL_FLAGS := -fno-math-errno -fno-trapping-math
+$(BUILD)/src/ops/cpu/kernels_%.o: CFLAGS += $(KERNEL_FLAGS)
+ifeq ($(shell uname -m),x86_64)
+%/src/ops/cpu/kernels_avx2.o: CFLAGS += -mavx2 -mfma
+%/src/ops/cpu/kernels_avx2.o: FUZZFLAGS += -mavx2 -mfma
+%/src/ops/cpu/kernels_avx512.o: CFLAGS += -mavx512f
+%/src/ops/cpu/kernels_avx512.o: FUZZFLAGS += -mavx512f
+endif
+
 tests: $(TEST_BIN) $(BUILD)/carat build/shared/tokenizer.json
 units: tests
 	@set -e; for t in $(TEST_BIN); do $$t; done

@@ -43,7 +43,7 @@ static const char help[] =
     "                   layer i, the last one the output after the final norm\n"
     "  --mode f32|bf16  activations: full (default), or rounded where the bf16 reference does\n"
     "  --threads N      default: every CPU that this process may use\n"
-    "  --backend ref    what computes\n";
+    "  --backend NAME   what computes: ref, cpu (default: cpu; ref in bf16 mode)\n";
 
 /* -1 to go on, else an exit status. */
 static int parse_options(options *o, int argc, char **argv)

@@ -59,7 +59,7 @@ static const char help[] =
     "  --json           {text, ids, finish_reason, usage, timings} on one line\n"
     "  --mode f32|bf16  activations: full (default), or rounded where the bf16 reference does\n"
     "  --threads N      default: every CPU that this process may use\n"
-    "  --backend ref    what computes (default: the best present)\n";
+    "  --backend NAME   what computes: ref, cpu (default: cpu; ref in bf16 mode)\n";
 
 /* --- command line ------------------------------------------------------------ */
 

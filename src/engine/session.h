@@ -10,7 +10,7 @@
 typedef struct ct_session ct_session;
 
 typedef struct ct_session_options {
-    const char *backend;  /* "ref"; NULL: the best present */
+    const char *backend;  /* see engine/backend.h; NULL: the best present */
     bool round_bf16;      /* round activations where the bf16 reference does */
     unsigned n_threads;   /* 0: one for each CPU */
     uint32_t max_tokens;  /* longest sequence */

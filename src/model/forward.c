@@ -76,6 +76,7 @@ static ct_status reserve(const ct_forward *f, const widths *w, ct_error *err)
         .keys = f->limits.keys,
         .cols = max_u32(max_u32(c->hidden, c->intermediate), max_u32(w->q, w->kv)),
         .group = w->group,
+        .head_dim = max_u32(c->hd_sliding, c->hd_global),
         .pairs = w->pairs,
     };
 

@@ -96,6 +96,7 @@ typedef struct ct_limits {
     uint32_t keys;  /* visible to one row: positions of the longest sequence */
     uint32_t cols;  /* widest input of a product or a norm */
     uint32_t group; /* most query heads that share a key head */
+    uint32_t head_dim; /* widest head */
     uint32_t pairs; /* most turning pairs of a head whose keys are folded; 0: none is */
     /* 0 in dense models. */
     uint32_t n_experts, top_k;

@@ -48,7 +48,7 @@ fails "unknown command" 2 "unknown command 'dance'; \`carat help\` lists them" d
 fails "no such model" 1 "/nowhere/config.json: No such file or directory" run -m /nowhere -p x
 fails "id out of range" 1 "token id 99999 at position 0, the vocabulary has 3072" \
     run -m $demo --ids 99999
-fails "unknown backend" 1 "backend 'abacus' is not in this build; it has: ref" \
+fails "unknown backend" 1 "backend 'abacus' is not in this build; it has: ref, cpu" \
     run -m $demo -p x --backend abacus
 fails "empty prompt" 1 "the prompt is empty" run -m $demo --raw -p ""
 

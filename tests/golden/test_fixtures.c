@@ -9,10 +9,10 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "engine/backend.h"
 #include "kv/kv.h"
 #include "model/forward.h"
 #include "model/model.h"
-#include "ops/ref/ref.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,8 +33,12 @@ static ct_error err;
 
 /* --- reference data ------------------------------------------------------------ */
 
+typedef struct setting {
+    const char *fixture, *backend;
+} setting;
+
 typedef struct fixture {
-    const char *name;
+    const char *name, *backend;
     ct_model *model;
     ct_checkpoint *ref;
 } fixture;
@@ -47,9 +51,10 @@ typedef struct kase {
     const float *logits, *logits16; /* [n_kept, V]; logits16 may be NULL */
 } kase;
 
-static fixture fixture_open(const char *name)
+static fixture fixture_open(const setting *s)
 {
-    fixture f = {.name = name};
+    const char *name = s->fixture;
+    fixture f = {.name = name, .backend = s->backend};
     char path[256];
 
     snprintf(path, sizeof path, "data/fixtures/%s/reference.safetensors", name);
@@ -104,7 +109,7 @@ static bool kase_at(const fixture *f, size_t i, kase *k)
 /* --- running ------------------------------------------------------------------- */
 
 typedef struct rig_options {
-    ct_ref_rounding rounding;
+    ct_backend_options backend;
     unsigned threads;
     uint32_t n_seqs, tokens, chunk;
     bool all_hidden;
@@ -142,7 +147,7 @@ static rig rig_open(const ct_model *m, rig_options how)
     const size_t n_hidden = how.all_hidden ? m->config.n_layers + 1 : 1;
 
     test_ok(ct_pool_create(&r.pool, how.threads, &err), &err);
-    test_ok(ct_ref_create(&r.b, how.rounding, r.pool, &err), &err);
+    test_ok(ct_backend_open(&r.b, &how.backend, r.pool, &err), &err);
     test_ok(ct_kv_create(&r.kv, &m->config,
                          &(ct_kv_shape){.n_seqs = how.n_seqs,
                                         .seq_tokens = how.tokens,
@@ -312,6 +317,7 @@ static void check_bits(const fixture *f, const kase *k, const float *logits, con
     float *again = new_logits(f, k);
     rig r;
 
+    how.backend.name = f->backend;
     how.n_seqs = 1;
     how.tokens = k->T;
     r = rig_open(f->model, how);
@@ -363,7 +369,7 @@ static void f32_mode_agrees_with_the_reference_in_every_way_of_running(void **st
             continue;
         }
         logits = new_logits(&f, &k);
-        r = rig_open(f.model, (rig_options){.rounding = CT_REF_F32,
+        r = rig_open(f.model, (rig_options){.backend = {f.backend, false},
                                             .n_seqs = 1,
                                             .tokens = k.T + k.n_greedy,
                                             .chunk = 64,
@@ -383,9 +389,10 @@ static void f32_mode_agrees_with_the_reference_in_every_way_of_running(void **st
         rig_close(&r);
         free(logits);
     }
-    print_message("%s: logits within %.2g; hidden states within %.2g of their root mean square, "
-                  "%.2g of their largest\n",
-                  f.name, worst, by_rms, by_max);
+    print_message(
+        "%s on %s: logits within %.2g; hidden states within %.2g of their root mean square, "
+        "%.2g of their largest\n",
+        f.name, f.backend, worst, by_rms, by_max);
     fixture_close(&f);
 }
 
@@ -405,7 +412,7 @@ static void bf16_mode_is_as_near_as_the_reference_s_own(void **state)
         logits = new_logits(&f, &k);
         r = rig_open(
             f.model,
-            (rig_options){.rounding = CT_REF_BF16, .n_seqs = 1, .tokens = k.T, .chunk = 64});
+            (rig_options){.backend = {"ref", true}, .n_seqs = 1, .tokens = k.T, .chunk = 64});
         rig_run(&r, &k, logits);
         n = (size_t)k.n_kept * f.model->config.vocab;
         ours = differ(logits, k.logits, n);
@@ -479,17 +486,19 @@ static void sequences_in_one_batch_do_not_touch(void **state)
         }
     if (k[1].T == 0)
         k[1] = k[0]; /* a single case: beside itself, out of step */
-    r = rig_open(
-        f.model,
-        (rig_options){.rounding = CT_REF_F32, .n_seqs = 2, .tokens = k[0].T + 16, .chunk = 8});
+    r = rig_open(f.model, (rig_options){.backend = {f.backend, false},
+                                        .n_seqs = 2,
+                                        .tokens = k[0].T + 16,
+                                        .chunk = 8});
     for (unsigned s = 0; s < 2; s++)
         together[s] = calloc(k[s].T * H, sizeof(float));
     run_together(&r, k, together, (uint32_t[]){7, 2});
     rig_close(&r);
     for (unsigned s = 0; s < 2; s++) {
-        r = rig_open(
-            f.model,
-            (rig_options){.rounding = CT_REF_F32, .n_seqs = 1, .tokens = k[s].T, .chunk = 64});
+        r = rig_open(f.model, (rig_options){.backend = {f.backend, false},
+                                            .n_seqs = 1,
+                                            .tokens = k[s].T,
+                                            .chunk = 64});
         logits = new_logits(&f, &k[s]);
         rig_run(&r, &k[s], logits);
         if (memcmp(r.hidden, together[s], k[s].T * H * sizeof(float)))
@@ -501,22 +510,28 @@ static void sequences_in_one_batch_do_not_touch(void **state)
     fixture_close(&f);
 }
 
-#define ON(test, fixture_name)                                                                     \
+#define ON(test, fixture_name, backend_name)                                                       \
     {                                                                                              \
-#test " (" fixture_name ")", test, NULL, NULL, (void *)(uintptr_t)(fixture_name)           \
+#test " (" fixture_name ", " backend_name ")", test, NULL, NULL, &(setting)                \
+        {                                                                                          \
+            fixture_name, backend_name                                                             \
+        }                                                                                          \
     }
-#define ON_EVERY(test)                                                                             \
-    ON(test, "dense"), ON(test, "unified"), ON(test, "moe"), ON(test, "moe128"),                   \
-        ON(test, "moe-nvfp4"), ON(test, "moe128-nvfp4"), ON(test, "realheads")
+#define ON_EVERY(test, backend)                                                                    \
+    ON(test, "dense", backend), ON(test, "unified", backend), ON(test, "moe", backend),            \
+        ON(test, "moe128", backend), ON(test, "moe-nvfp4", backend),                               \
+        ON(test, "moe128-nvfp4", backend), ON(test, "realheads", backend)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_EVERY(f32_mode_agrees_with_the_reference_in_every_way_of_running),
-        ON(bf16_mode_is_as_near_as_the_reference_s_own, "dense"),
-        ON(bf16_mode_is_as_near_as_the_reference_s_own, "unified"),
-        ON(bf16_mode_is_as_near_as_the_reference_s_own, "realheads"),
-        ON_EVERY(sequences_in_one_batch_do_not_touch),
+        ON_EVERY(f32_mode_agrees_with_the_reference_in_every_way_of_running, "ref"),
+        ON_EVERY(f32_mode_agrees_with_the_reference_in_every_way_of_running, "cpu"),
+        ON(bf16_mode_is_as_near_as_the_reference_s_own, "dense", "ref"),
+        ON(bf16_mode_is_as_near_as_the_reference_s_own, "unified", "ref"),
+        ON(bf16_mode_is_as_near_as_the_reference_s_own, "realheads", "ref"),
+        ON_EVERY(sequences_in_one_batch_do_not_touch, "ref"),
+        ON_EVERY(sequences_in_one_batch_do_not_touch, "cpu"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
