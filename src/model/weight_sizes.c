@@ -165,7 +165,7 @@ static ct_status add_layer(sizer *s, uint32_t layer, ct_error *err)
     for (size_t i = 0; i < ct_n_tensor_rows; i++) {
         const ct_tensor_row *row = &ct_tensor_table[i];
         shape x;
-        uint64_t bytes;
+        uint64_t bytes = 0;
         ct_status st;
 
         if (!in_layer(row, s->config, layer))

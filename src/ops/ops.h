@@ -90,14 +90,30 @@ static inline ct_elem ct_kv_elem(ct_kv_type type)
     return CT_ELEM_F32;
 }
 
+/* Bytes of an element on a host backend. */
+static inline size_t ct_host_elem_bytes(ct_elem elem)
+{
+    switch (elem) {
+    case CT_ELEM_BF16:
+        return sizeof(uint16_t);
+    case CT_ELEM_FP8:
+        return sizeof(uint8_t);
+    case CT_ELEM_ACT:
+    case CT_ELEM_F32:
+    case CT_ELEM_U32:
+        break;
+    }
+    return sizeof(float);
+}
+
 /* The largest step that a backend will be asked for. */
 typedef struct ct_limits {
-    uint32_t rows;  /* T */
-    uint32_t keys;  /* visible to one row: positions of the longest sequence */
-    uint32_t cols;  /* widest input of a product or a norm */
-    uint32_t group; /* most query heads that share a key head */
+    uint32_t rows;     /* T */
+    uint32_t keys;     /* visible to one row: positions of the longest sequence */
+    uint32_t cols;     /* widest input of a product or a norm */
+    uint32_t group;    /* most query heads that share a key head */
     uint32_t head_dim; /* widest head */
-    uint32_t pairs; /* most turning pairs of a head whose keys are folded; 0: none is */
+    uint32_t pairs;    /* most turning pairs of a head whose keys are folded; 0: none is */
     /* 0 in dense models. */
     uint32_t n_experts, top_k;
     uint32_t expert_width; /* M */
@@ -159,6 +175,10 @@ typedef struct ct_backend ct_backend;
 typedef struct ct_ops {
     const char *name;
 
+    /* From now on nothing is taken, only counted, and buffers are NULL: for plans.  Before
+     * anything else. */
+    void (*meter)(ct_backend *b);
+    uint64_t (*bytes)(const ct_backend *b); /* taken or counted by reserve and alloc */
     /* Before the first step: working memory for steps up to these limits. */
     ct_status (*reserve)(ct_backend *b, const ct_limits *limits, ct_error *err);
     /* Zeroed buffer of n elements, freed with the backend. */

@@ -8,11 +8,6 @@
 /* Waking the threads costs about as much as this many multiply-adds. */
 #define MIN_SHARED_WORK 200000.0
 
-struct cpu_block {
-    cpu_block *next;
-    _Alignas(64) unsigned char bytes[];
-};
-
 /* --- levels ------------------------------------------------------------------- */
 
 const char *ct_cpu_level_name(ct_cpu_level l)
@@ -45,43 +40,19 @@ ct_cpu_level ct_cpu_level_best(void)
 
 /* --- memory ------------------------------------------------------------------- */
 
-static ct_status block_take(ct_cpu *c, void *out, size_t n, size_t elem_bytes, ct_error *err)
+static void cpu_meter(ct_backend *b)
 {
-    size_t n_bytes;
-    cpu_block *block = NULL;
+    ct_cpu_of(b)->memory.metered = true;
+}
 
-    /* Large blocks come from untouched zero pages: room that is never used costs address
-     * space only. */
-    if (ct_mul_size(&n_bytes, n, elem_bytes) && ct_add_size(&n_bytes, n_bytes, sizeof *block))
-        block = calloc(1, n_bytes);
-    if (!block)
-        return ct_fail(err, CT_ELIMIT, "out of memory for a buffer of %zu elements of %zu bytes", n,
-                       elem_bytes);
-    block->next = c->blocks;
-    c->blocks = block;
-    memcpy(out, &(void *){block->bytes}, sizeof(void *));
-    return CT_OK;
+static uint64_t cpu_bytes(const ct_backend *b)
+{
+    return ((const ct_cpu *)b)->memory.bytes;
 }
 
 static ct_status cpu_alloc(ct_backend *b, void **out, ct_elem elem, size_t n, ct_error *err)
 {
-    size_t elem_bytes = sizeof(float);
-
-    switch (elem) {
-    case CT_ELEM_ACT:
-    case CT_ELEM_F32:
-        break;
-    case CT_ELEM_U32:
-        elem_bytes = sizeof(uint32_t);
-        break;
-    case CT_ELEM_BF16:
-        elem_bytes = sizeof(uint16_t);
-        break;
-    case CT_ELEM_FP8:
-        elem_bytes = 1;
-        break;
-    }
-    return block_take(ct_cpu_of(b), out, n, elem_bytes, err);
+    return ct_host_take(&ct_cpu_of(b)->memory, out, n, ct_host_elem_bytes(elem), err);
 }
 
 static ct_status cpu_read(ct_backend *b, float *out, const void *x, ct_elem elem, size_t first,
@@ -122,7 +93,7 @@ static ct_status take_all(ct_cpu *c, const wanted *w, size_t n_wanted, ct_error 
         if (!ct_mul_size(&n, w[i].n, w[i].width))
             return ct_fail(err, CT_ELIMIT, "%zu rows of %zu are too many", w[i].n, w[i].width);
         /* Floats and 32-bit ids have one size. */
-        st = block_take(c, w[i].field, n, sizeof(float), err);
+        st = ct_host_take(&c->memory, w[i].field, n, sizeof(float), err);
     }
     return st;
 }
@@ -130,7 +101,7 @@ static ct_status take_all(ct_cpu *c, const wanted *w, size_t n_wanted, ct_error 
 static ct_status reserve_threads(ct_cpu *c, const ct_limits *l, ct_error *err)
 {
     const size_t n = ct_pool_threads(c->pool);
-    ct_status st = block_take(c, &c->scratch, n, sizeof *c->scratch, err);
+    ct_status st = CT_OK;
 
     for (size_t i = 0; i < n && !st; i++) {
         cpu_scratch *s = &c->scratch[i];
@@ -191,12 +162,8 @@ static void cpu_destroy(ct_backend *b)
 {
     ct_cpu *c = ct_cpu_of(b);
 
-    while (c->blocks) {
-        cpu_block *block = c->blocks;
-
-        c->blocks = block->next;
-        free(block);
-    }
+    ct_host_free_all(&c->memory);
+    free(c->scratch);
     free(c);
 }
 
@@ -214,6 +181,8 @@ void ct_cpu_run(ct_cpu *c, size_t n_items, double work, ct_pool_fn *fn, void *ct
 
 static const ct_ops cpu_ops = {
     .name = "cpu",
+    .meter = cpu_meter,
+    .bytes = cpu_bytes,
     .reserve = cpu_reserve,
     .alloc = cpu_alloc,
     .read = cpu_read,
@@ -241,8 +210,12 @@ ct_status ct_cpu_create(ct_backend **out, ct_cpu_level level, ct_pool *pool, ct_
         return ct_fail(err, CT_EUNSUPPORTED, "this machine or build has no %s kernels; it has %s",
                        ct_cpu_level_name(level), ct_cpu_level_name(ct_cpu_level_best()));
     c = calloc(1, sizeof *c);
-    if (!c)
+    if (c)
+        c->scratch = calloc(ct_pool_threads(pool), sizeof *c->scratch);
+    if (!c || !c->scratch) {
+        free(c);
         return ct_fail(err, CT_ELIMIT, "out of memory for the CPU backend");
+    }
     c->base.ops = &cpu_ops;
     c->kernels = kernels;
     c->pool = pool;

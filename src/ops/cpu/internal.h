@@ -5,14 +5,13 @@
 #include "base/num.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/kernels.h"
+#include "ops/host_memory.h"
 
 /* Output rows of a matrix that one work item computes for every row of x: eight rows of
  * bf16 weights at a time keep several streams open, and 16 share one decoding. */
 #define CT_CPU_TILE 16
 /* Keys that attention decodes at a time. */
 #define CT_CPU_KEYS 32
-
-typedef struct cpu_block cpu_block;
 
 /* Working memory of one thread. */
 typedef struct cpu_scratch {
@@ -33,8 +32,8 @@ typedef struct cpu_turns {
 typedef struct ct_cpu {
     ct_backend base;
     const ct_cpu_kernels *kernels;
-    ct_pool *pool;        /* borrowed */
-    cpu_block *blocks;    /* everything allocated */
+    ct_pool *pool; /* borrowed */
+    ct_host_memory memory;
     float e4m3[256];      /* decoded once */
     ct_limits limits;     /* of reserve */
     cpu_scratch *scratch; /* [threads] */

@@ -7,9 +7,8 @@
 #define CT_OPS_REF_INTERNAL_H
 
 #include "base/num.h"
+#include "ops/host_memory.h"
 #include "ops/ref/ref.h"
-
-typedef struct ref_block ref_block;
 
 /* Working memory of one thread. */
 typedef struct ref_scratch {
@@ -37,8 +36,8 @@ typedef struct ref_turns {
 typedef struct ct_ref {
     ct_backend base;
     ct_ref_rounding rounding;
-    ct_pool *pool;        /* borrowed */
-    ref_block *blocks;    /* everything allocated */
+    ct_pool *pool; /* borrowed */
+    ct_host_memory memory;
     float e4m3[256];      /* decoded once */
     ct_limits limits;     /* of reserve */
     ref_scratch *scratch; /* [threads] */

@@ -8,47 +8,19 @@
 /* Waking the threads costs about as much as this many multiply-adds. */
 #define MIN_SHARED_WORK 65536.0
 
-struct ref_block {
-    ref_block *next;
-    _Alignas(max_align_t) unsigned char bytes[];
-};
-
-static ct_status block_take(ct_ref *r, void **out, size_t n, size_t elem_bytes, ct_error *err)
+static void ref_meter(ct_backend *b)
 {
-    size_t n_bytes;
-    ref_block *block = NULL;
-
-    /* Large blocks come from calloc as untouched zero pages: room that is never used
-     * costs address space only. */
-    if (ct_mul_size(&n_bytes, n, elem_bytes) && ct_add_size(&n_bytes, n_bytes, sizeof *block))
-        block = calloc(1, n_bytes);
-    if (!block)
-        return ct_fail(err, CT_ELIMIT, "out of memory for a buffer of %zu elements of %zu bytes", n,
-                       elem_bytes);
-    block->next = r->blocks;
-    r->blocks = block;
-    *out = block->bytes;
-    return CT_OK;
+    ct_ref_of(b)->memory.metered = true;
 }
 
-static size_t elem_bytes(ct_elem elem)
+static uint64_t ref_bytes(const ct_backend *b)
 {
-    switch (elem) {
-    case CT_ELEM_BF16:
-        return sizeof(uint16_t);
-    case CT_ELEM_FP8:
-        return sizeof(uint8_t);
-    case CT_ELEM_ACT:
-    case CT_ELEM_F32:
-    case CT_ELEM_U32:
-        break;
-    }
-    return sizeof(float);
+    return ((const ct_ref *)b)->memory.bytes;
 }
 
 static ct_status ref_alloc(ct_backend *b, void **out, ct_elem elem, size_t n, ct_error *err)
 {
-    return block_take(ct_ref_of(b), out, n, elem_bytes(elem), err);
+    return ct_host_take(&ct_ref_of(b)->memory, out, n, ct_host_elem_bytes(elem), err);
 }
 
 static ct_status ref_read(ct_backend *b, float *out, const void *x, ct_elem elem, size_t first,
@@ -63,22 +35,21 @@ static ct_status ref_read(ct_backend *b, float *out, const void *x, ct_elem elem
 static ct_status reserve_threads(ct_ref *r, const ct_limits *l, ct_error *err)
 {
     size_t tiles, spans, scores, n = ct_pool_threads(r->pool);
-    ct_status st;
+    ct_status st = CT_OK;
 
     if (!ct_mul_size(&tiles, 2 * CT_REF_TILE, l->cols) ||
         !ct_mul_size(&spans, CT_REF_SPAN, l->cols) || !ct_mul_size(&scores, l->group, l->keys))
         return ct_fail(err, CT_ELIMIT, "%u columns or %u keys are too many", l->cols, l->keys);
-    st = block_take(r, (void **)&r->scratch, n, sizeof *r->scratch, err);
     for (size_t i = 0; i < n && !st; i++) {
         ref_scratch *s = &r->scratch[i];
 
-        st = block_take(r, (void **)&s->rows, tiles, sizeof *s->rows, err);
+        st = ct_host_take(&r->memory, &s->rows, tiles, sizeof *s->rows, err);
         if (!st)
-            st = block_take(r, (void **)&s->keys, scores, sizeof *s->keys, err);
+            st = ct_host_take(&r->memory, &s->keys, scores, sizeof *s->keys, err);
         if (!st)
-            st = block_take(r, (void **)&s->turn, l->cols, sizeof *s->turn, err);
+            st = ct_host_take(&r->memory, &s->turn, l->cols, sizeof *s->turn, err);
         if (!st)
-            st = block_take(r, (void **)&s->span, spans, sizeof *s->span, err);
+            st = ct_host_take(&r->memory, &s->span, spans, sizeof *s->span, err);
     }
     return st;
 }
@@ -86,14 +57,14 @@ static ct_status reserve_threads(ct_ref *r, const ct_limits *l, ct_error *err)
 static ct_status reserve_turns(ct_ref *r, const ct_limits *l, ct_error *err)
 {
     size_t n;
-    ct_status st = block_take(r, (void **)&r->rope_inv, l->cols, sizeof *r->rope_inv, err);
+    ct_status st = ct_host_take(&r->memory, &r->rope_inv, l->cols, sizeof *r->rope_inv, err);
 
     if (st)
         return st;
     if (!ct_mul_size(&n, l->keys, 2) || !ct_mul_size(&n, n, l->pairs))
         return ct_fail(err, CT_ELIMIT, "%u keys of %u turning pairs are too many", l->keys,
                        l->pairs);
-    return block_take(r, (void **)&r->turns.at, n, sizeof *r->turns.at, err);
+    return ct_host_take(&r->memory, &r->turns.at, n, sizeof *r->turns.at, err);
 }
 
 static ct_status reserve_experts(ct_ref *r, const ct_limits *l, ct_error *err)
@@ -116,7 +87,7 @@ static ct_status reserve_experts(ct_ref *r, const ct_limits *l, ct_error *err)
             return ct_fail(err, CT_ELIMIT, "%zu rows of %zu are too many", wanted[i].n,
                            wanted[i].width);
         /* Floats and 32-bit ids have one size. */
-        st = block_take(r, wanted[i].field, n, sizeof(float), err);
+        st = ct_host_take(&r->memory, wanted[i].field, n, sizeof(float), err);
     }
     return st;
 }
@@ -139,12 +110,8 @@ static void ref_destroy(ct_backend *b)
 {
     ct_ref *r = ct_ref_of(b);
 
-    while (r->blocks) {
-        ref_block *block = r->blocks;
-
-        r->blocks = block->next;
-        free(block);
-    }
+    ct_host_free_all(&r->memory);
+    free(r->scratch);
     free(r);
 }
 
@@ -160,6 +127,8 @@ void ct_ref_run(ct_ref *r, size_t n_items, double work, ct_pool_fn *fn, void *ct
 
 static const ct_ops ref_ops = {
     .name = "ref",
+    .meter = ref_meter,
+    .bytes = ref_bytes,
     .reserve = ref_reserve,
     .alloc = ref_alloc,
     .read = ref_read,
@@ -182,8 +151,12 @@ ct_status ct_ref_create(ct_backend **out, ct_ref_rounding rounding, ct_pool *poo
 {
     ct_ref *r = calloc(1, sizeof *r);
 
-    if (!r)
+    if (r)
+        r->scratch = calloc(ct_pool_threads(pool), sizeof *r->scratch);
+    if (!r || !r->scratch) {
+        free(r);
         return ct_fail(err, CT_ELIMIT, "out of memory for the reference backend");
+    }
     r->base.ops = &ref_ops;
     r->rounding = rounding;
     r->pool = pool;
