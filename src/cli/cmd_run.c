@@ -103,14 +103,17 @@ static int parse_options(run_options *o, int argc, char **argv)
 /* What the command line left open is the checkpoint's to say; the seed is drawn. */
 static ct_status complete_sampling(run_options *o, const ct_generation_config *g, ct_error *err)
 {
+    const ct_sampling asked = o->sampling;
     ct_sampling *s = &o->sampling;
 
-    if (!o->has_temp)
-        s->temperature = g->do_sample ? g->temperature : 0;
-    if (!o->has_top_k)
-        s->top_k = g->top_k;
-    if (!o->has_top_p)
-        s->top_p = g->top_p;
+    *s = ct_sampling_defaults(g);
+    s->seed = asked.seed;
+    if (o->has_temp)
+        s->temperature = asked.temperature;
+    if (o->has_top_k)
+        s->top_k = asked.top_k;
+    if (o->has_top_p)
+        s->top_p = asked.top_p;
     if (!o->seeded && getrandom(&s->seed, sizeof s->seed, 0) != sizeof s->seed)
         return ct_fail(err, CT_EIO, "no random seed from the system; give --seed");
     return CT_OK;
