@@ -66,7 +66,7 @@ static void penalise(float *l, const ct_sampling *how, uint32_t length)
     double excess = (double)length - how->dry_allowed_length;
 
     if (*l > -INFINITY)
-        *l = ct_logit_of(*l - how->dry_multiplier * pow(how->dry_base, excess));
+        *l = ct_logit_of(ct_logit_finite(*l) - how->dry_multiplier * pow(how->dry_base, excess));
 }
 
 void ct_dry_apply(float *row, const ct_sampling *how, const ct_dry_history *h, uint32_t *longest)

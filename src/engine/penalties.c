@@ -30,10 +30,11 @@ void ct_penalties_apply(float *row, const ct_sampling *how, const ct_token_count
 {
     for (uint32_t i = 0; i < c->n; i++) {
         ct_token_count t = c->entry[i];
-        double l = row[t.id];
+        double l;
 
-        if (!(l > -INFINITY))
+        if (!(row[t.id] > -INFINITY))
             continue;
+        l = ct_logit_finite(row[t.id]);
         l = l > 0 ? l / how->repetition_penalty : l * how->repetition_penalty;
         l -= how->frequency_penalty * t.n_answer;
         l -= t.n_answer ? how->presence_penalty : 0;

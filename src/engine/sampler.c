@@ -63,7 +63,7 @@ static void add_bias(float *row, const ct_sampling *how)
         float *l = &row[how->logit_bias[i].id];
 
         if (*l > -INFINITY)
-            *l = ct_logit_of((double)*l + how->logit_bias[i].bias);
+            *l = ct_logit_of((double)ct_logit_finite(*l) + how->logit_bias[i].bias);
     }
 }
 

@@ -46,6 +46,12 @@ struct ct_sampler {
     uint32_t *longest; /* [vocab]: all 0 outside ct_dry_apply */
 };
 
+/* The value of a usable logit: +inf counts as FLT_MAX. */
+static inline float ct_logit_finite(float l)
+{
+    return l < FLT_MAX ? l : FLT_MAX;
+}
+
 /* A logit that a transform gave v, as float.  One that can be picked stays finite, so that
  * no amount of penalty takes the last id away. */
 static inline float ct_logit_of(double v)
