@@ -56,6 +56,22 @@ static inline float ct_e4m3_f32(uint8_t b)
     return sign * ldexpf((float)(8 + mantissa), exponent - 10);
 }
 
+/* Round to nearest, ties to even; what exceeds 448 saturates; NaN stays NaN. */
+static inline uint8_t ct_f32_e4m3(float f)
+{
+    const uint32_t u = ct_f32_bits(f), a = u & 0x7fffffff;
+    const uint8_t sign = (uint8_t)(u >> 24 & 0x80);
+
+    if (a > 0x7f800000)
+        return sign | 0x7f;
+    if (a >= 0x43e00000) /* 448 */
+        return sign | 0x7e;
+    if (a < 0x3c800000) /* 2^-6: subnormal, in steps of 2^-9 */
+        return sign | (uint8_t)lrintf(ct_bits_f32(a) * 512.0f);
+    /* Seven bits of exponent and mantissa, rebiased from 127 to 7. */
+    return sign | (uint8_t)(((a + 0x7ffff + (a >> 20 & 1)) >> 20) - (120 << 3));
+}
+
 /* code: the low four bits; the rest is ignored. */
 static inline float ct_e2m1_f32(uint8_t code)
 {

@@ -32,6 +32,17 @@ static ct_status session_alloc_rows(ct_session *s, ct_error *err)
     return CT_OK;
 }
 
+/* The only sequence: the stores were made to hold it. */
+static void session_admit(ct_session *s)
+{
+    const ct_kv_claim claim = {.n_tokens = s->how.max_tokens, .no_cache = true};
+    uint32_t n_cached;
+    ct_kv_admission admitted = ct_kv_admit(s->kv, 0, &claim, &n_cached);
+
+    (void)admitted;
+    assert(admitted == CT_KV_ADMITTED && n_cached == 0);
+}
+
 static ct_status session_start(ct_session *s, ct_error *err)
 {
     const ct_session_options *how = &s->how;
@@ -45,9 +56,11 @@ static ct_status session_start(ct_session *s, ct_error *err)
         st = ct_ref_create(&s->backend, how->round_bf16 ? CT_REF_BF16 : CT_REF_F32, s->pool, err);
     if (!st)
         st = ct_kv_create(&s->kv, &s->model->config, &shape, s->backend, err);
-    if (!st)
-        st = ct_forward_create(&s->forward, &s->model->config, &s->model->weights, s->backend,
-                               &limits, err);
+    if (st)
+        return st;
+    session_admit(s);
+    st = ct_forward_create(&s->forward, &s->model->config, &s->model->weights, s->backend, &limits,
+                           err);
     return st ? st : session_alloc_rows(s, err);
 }
 
@@ -115,7 +128,7 @@ ct_status ct_session_step(ct_session *s, const uint32_t *ids, uint32_t n,
         if (ids[i] >= s->model->config.vocab)
             return ct_fail(err, CT_EINVAL, "token id %u at position %u, the vocabulary has %u",
                            ids[i], start + i, s->model->config.vocab);
-    st = ct_kv_extend(s->kv, 0, n, err);
+    st = ct_kv_extend(s->kv, 0, ids, n, err);
     if (st)
         return st;
     for (uint32_t i = 0; i < n; i++)
@@ -169,5 +182,6 @@ ct_backend *ct_session_backend(ct_session *s)
 
 void ct_session_reset(ct_session *s)
 {
-    ct_kv_reset(s->kv, 0);
+    ct_kv_release(s->kv, 0);
+    session_admit(s);
 }

@@ -20,6 +20,7 @@ struct ct_kv {
     ct_kv_layer layer[CT_MAX_LAYERS];
     family sliding, global;
     uint32_t *length; /* [n_seqs], resident positions count up to it; owned */
+    uint32_t *limit;  /* [n_seqs], tokens admitted; 0: empty; owned */
 };
 
 static uint32_t blocks_of(uint32_t tokens, uint32_t page_tokens)
@@ -76,6 +77,7 @@ static ct_status layer_init(ct_kv *kv, uint32_t l, const ct_config *c, ct_backen
     *layer = (ct_kv_layer){
         .page_tokens = kv->shape.page_tokens,
         .n_pages = f->pool.n,
+        .type = c->is_global[l] ? kv->shape.global_type : kv->shape.sliding_type,
         .kv_heads = ct_config_kv_heads(c, l),
         .head_dim = ct_config_head_dim(c, l),
         .pages = f->table,
@@ -85,8 +87,10 @@ static ct_status layer_init(ct_kv *kv, uint32_t l, const ct_config *c, ct_backen
     if (!ct_mul_size(&n, layer->n_pages, layer->page_tokens) ||
         !ct_mul_size(&n, n, layer->kv_heads) || !ct_mul_size(&n, n, layer->head_dim))
         return ct_fail(err, CT_ELIMIT, "layer %u: %u KV pages are too many", l, layer->n_pages);
-    st = b->ops->alloc(b, &layer->k, CT_ELEM_KV, n, err);
-    return st ? st : b->ops->alloc(b, &layer->v, CT_ELEM_KV, n, err);
+    st = b->ops->alloc(b, &layer->v, ct_kv_elem(layer->type), n, err);
+    if (!st && (!c->is_global[l] || kv->shape.unfolded))
+        st = b->ops->alloc(b, &layer->k, ct_kv_elem(layer->type), n, err);
+    return st;
 }
 
 static ct_status kv_init(ct_kv *kv, const ct_config *c, ct_backend *b, ct_error *err)
@@ -98,7 +102,8 @@ static ct_status kv_init(ct_kv *kv, const ct_config *c, ct_backend *b, ct_error 
     if (st)
         return st;
     kv->length = calloc(kv->shape.n_seqs, sizeof *kv->length);
-    if (!kv->length)
+    kv->limit = calloc(kv->shape.n_seqs, sizeof *kv->limit);
+    if (!kv->length || !kv->limit)
         return ct_fail(err, CT_ELIMIT, "out of memory for %u sequences", kv->shape.n_seqs);
     for (uint32_t l = 0; l < kv->n_layers && !st; l++)
         st = layer_init(kv, l, c, b, err);
@@ -140,6 +145,7 @@ void ct_kv_destroy(ct_kv *kv)
     family_deinit(&kv->sliding);
     family_deinit(&kv->global);
     free(kv->length);
+    free(kv->limit);
     free(kv);
 }
 
@@ -191,15 +197,34 @@ static void family_extend(ct_kv *kv, family *f, uint32_t seq, uint32_t n)
     }
 }
 
-ct_status ct_kv_extend(ct_kv *kv, uint32_t seq, uint32_t n, ct_error *err)
+ct_kv_need ct_kv_needs(const ct_kv *kv, uint32_t n_tokens)
+{
+    const uint32_t blocks = blocks_of(n_tokens, kv->shape.page_tokens);
+    const uint32_t most = pages_a_seq(kv, kv->sliding.window);
+
+    return (ct_kv_need){.n_global = blocks, .n_sliding = blocks < most ? blocks : most};
+}
+
+ct_kv_admission ct_kv_admit(ct_kv *kv, uint32_t seq, const ct_kv_claim *claim, uint32_t *n_cached)
+{
+    assert(seq < kv->shape.n_seqs && kv->limit[seq] == 0);
+    if (claim->n_tokens > kv->shape.seq_tokens)
+        return CT_KV_NEVER;
+    kv->limit[seq] = claim->n_tokens;
+    *n_cached = 0;
+    return CT_KV_ADMITTED;
+}
+
+ct_status ct_kv_extend(ct_kv *kv, uint32_t seq, const uint32_t *ids, uint32_t n, ct_error *err)
 {
     assert(seq < kv->shape.n_seqs);
+    (void)ids;
     if (n > kv->shape.step_tokens)
         return ct_fail(err, CT_EINVAL, "a step of %u tokens in one sequence, at most %u fit", n,
                        kv->shape.step_tokens);
-    if (n > kv->shape.seq_tokens - kv->length[seq])
+    if (n > kv->limit[seq] - kv->length[seq])
         return ct_fail(err, CT_ELIMIT, "%u tokens and %u more, but the sequence holds %u",
-                       kv->length[seq], n, kv->shape.seq_tokens);
+                       kv->length[seq], n, kv->limit[seq]);
     if (n == 0)
         return CT_OK;
     family_extend(kv, &kv->sliding, seq, n);
@@ -208,12 +233,24 @@ ct_status ct_kv_extend(ct_kv *kv, uint32_t seq, uint32_t n, ct_error *err)
     return CT_OK;
 }
 
-void ct_kv_reset(ct_kv *kv, uint32_t seq)
+uint32_t ct_kv_next_boundary(const ct_kv *kv, uint32_t seq, uint32_t from)
+{
+    (void)from;
+    return kv->limit[seq];
+}
+
+void ct_kv_keep(ct_kv *kv, uint32_t seq)
+{
+    (void)kv;
+    (void)seq;
+}
+
+void ct_kv_release(ct_kv *kv, uint32_t seq)
 {
     assert(seq < kv->shape.n_seqs);
     family_release(kv, &kv->sliding, seq, 0, kv->max_blocks);
     family_release(kv, &kv->global, seq, 0, kv->max_blocks);
-    kv->length[seq] = 0;
+    kv->length[seq] = kv->limit[seq] = 0;
 }
 
 ct_kv_usage ct_kv_used(const ct_kv *kv)

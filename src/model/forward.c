@@ -33,9 +33,20 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+/* Gemma 4 turns pairs 0 … share*D/2 - 1 of a global head, and all of a sliding one. */
+static ct_rope rope_of(const ct_config *c, uint32_t layer)
+{
+    const uint32_t half = ct_config_head_dim(c, layer) / 2;
+
+    if (c->is_global[layer])
+        return (ct_rope){c->rope_theta_global, (uint32_t)(c->rope_partial_global * half)};
+    return (ct_rope){c->rope_theta_sliding, half};
+}
+
 /* The largest of both layer kinds: widths of buffers, query heads a key head. */
 typedef struct widths {
     uint32_t q, kv, group;
+    uint32_t pairs; /* turning pairs of a global head */
 } widths;
 
 static ct_status widths_of(const ct_config *c, widths *w, ct_error *err)
@@ -51,6 +62,8 @@ static ct_status widths_of(const ct_config *c, widths *w, ct_error *err)
         w->q = max_u32(w->q, (uint32_t)q);
         w->kv = max_u32(w->kv, (uint32_t)kv);
         w->group = max_u32(w->group, c->n_heads / ct_config_kv_heads(c, l));
+        if (c->is_global[l])
+            w->pairs = max_u32(w->pairs, rope_of(c, l).n_pairs);
     }
     return CT_OK;
 }
@@ -63,6 +76,7 @@ static ct_status reserve(const ct_forward *f, const widths *w, ct_error *err)
         .keys = f->limits.keys,
         .cols = max_u32(max_u32(c->hidden, c->intermediate), max_u32(w->q, w->kv)),
         .group = w->group,
+        .pairs = w->pairs,
     };
 
     if (c->moe) {
@@ -148,16 +162,6 @@ void ct_forward_destroy(ct_forward *f)
 
 /* --- one layer --------------------------------------------------------------- */
 
-/* Gemma 4 turns pairs 0 … share*D/2 - 1 of a global head, and all of a sliding one. */
-static ct_rope rope_of(const ct_config *c, uint32_t layer)
-{
-    const uint32_t half = ct_config_head_dim(c, layer) / 2;
-
-    if (c->is_global[layer])
-        return (ct_rope){c->rope_theta_global, (uint32_t)(c->rope_partial_global * half)};
-    return (ct_rope){c->rope_theta_sliding, half};
-}
-
 /* branch = attention(h) */
 static void attention(ct_forward *f, uint32_t layer, const ct_rows *rows, const ct_kv_layer *kv)
 {
@@ -181,7 +185,15 @@ static void attention(ct_forward *f, uint32_t layer, const ct_rows *rows, const 
                         .rope = rope_of(f->config, layer),
                         .kv = kv,
                     });
-    ops->attend(f->backend, f->heads, f->q, rows, f->config->n_heads, kv);
+    ops->attend(f->backend, rows,
+                &(ct_attend_args){
+                    .out = f->heads,
+                    .q = f->q,
+                    .n_heads = f->config->n_heads,
+                    .kv = kv,
+                    .k_norm = w->k_norm,
+                    .rope = rope_of(f->config, layer),
+                });
     ops->linear(f->backend, f->branch, f->heads, &w->o, rows->n);
 }
 

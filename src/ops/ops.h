@@ -77,12 +77,26 @@ typedef enum ct_elem {
     CT_ELEM_U32,  /* routing picks */
 } ct_elem;
 
+static inline ct_elem ct_kv_elem(ct_kv_type type)
+{
+    switch (type) {
+    case CT_KV_BF16:
+        return CT_ELEM_BF16;
+    case CT_KV_FP8:
+        return CT_ELEM_FP8;
+    case CT_KV_F32:
+        break;
+    }
+    return CT_ELEM_F32;
+}
+
 /* The largest step that a backend will be asked for. */
 typedef struct ct_limits {
     uint32_t rows;  /* T */
     uint32_t keys;  /* visible to one row: positions of the longest sequence */
     uint32_t cols;  /* widest input of a product or a norm */
     uint32_t group; /* most query heads that share a key head */
+    uint32_t pairs; /* most turning pairs of a head whose keys are folded; 0: none is */
     /* 0 in dense models. */
     uint32_t n_experts, top_k;
     uint32_t expert_width; /* M */

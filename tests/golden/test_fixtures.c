@@ -125,6 +125,16 @@ typedef struct rig {
     uint32_t at, n; /* rows of the step under way */
 } rig;
 
+/* Starts sequence s anew. */
+static void rig_admit(rig *r, uint32_t s)
+{
+    const ct_kv_claim claim = {.n_tokens = r->how.tokens, .no_cache = true};
+    uint32_t n_cached;
+
+    ct_kv_release(r->kv, s);
+    assert_int_equal(ct_kv_admit(r->kv, s, &claim, &n_cached), CT_KV_ADMITTED);
+}
+
 static rig rig_open(const ct_model *m, rig_options how)
 {
     rig r = {.model = m, .how = how};
@@ -181,7 +191,7 @@ static void rig_step(rig *r, const uint32_t *ids, uint32_t n)
 {
     r->at = ct_kv_length(r->kv, 0);
     r->n = n;
-    test_ok(ct_kv_extend(r->kv, 0, n, &err), &err);
+    test_ok(ct_kv_extend(r->kv, 0, ids, n, &err), &err);
     for (uint32_t i = 0; i < n; i++) {
         r->pos[i] = r->at + i;
         r->seq[i] = 0;
@@ -196,7 +206,7 @@ static void rig_run(rig *r, const kase *k, float *logits)
 {
     const uint32_t vocab = r->model->config.vocab;
 
-    ct_kv_reset(r->kv, 0);
+    rig_admit(r, 0);
     for (uint32_t at = 0, turn = 0; at < k->T; at += r->n, turn++) {
         uint32_t chunk = r->how.uneven ? 1 + turn % 2 * 2 : r->how.chunk;
 
@@ -418,6 +428,8 @@ static void run_together(rig *r, const kase *k, float *const hidden[2], uint32_t
     const size_t H = r->model->config.hidden;
     uint32_t ids[64], n[2];
 
+    rig_admit(r, 0);
+    rig_admit(r, 1);
     for (unsigned turn = 0;; turn++) {
         uint32_t at = 0, first[2];
 
@@ -427,7 +439,7 @@ static void run_together(rig *r, const kase *k, float *const hidden[2], uint32_t
 
             n[s] = (uint32_t)ct_min_size(sizes[s], k[s].T - length);
             first[s] = at;
-            test_ok(ct_kv_extend(r->kv, s, n[s], &err), &err);
+            test_ok(ct_kv_extend(r->kv, s, k[s].ids + length, n[s], &err), &err);
             for (uint32_t i = 0; i < n[s]; i++, at++) {
                 ids[at] = k[s].ids[length + i];
                 r->pos[at] = length + i;

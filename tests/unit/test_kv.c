@@ -46,6 +46,22 @@ static void close_rig(rig *r)
     ct_pool_destroy(r->pool);
 }
 
+static void admit(const rig *r, uint32_t seq, uint32_t n_tokens)
+{
+    uint32_t n_cached;
+
+    assert_int_equal(
+        ct_kv_admit(r->kv, seq, &(ct_kv_claim){.n_tokens = n_tokens, .no_cache = true}, &n_cached),
+        CT_KV_ADMITTED);
+}
+
+static ct_status extend(const rig *r, uint32_t seq, uint32_t n)
+{
+    static const uint32_t ids[1024];
+
+    return ct_kv_extend(r->kv, seq, ids, n, &err);
+}
+
 static uint32_t page_at(const rig *r, uint32_t layer, uint32_t seq, uint32_t pos)
 {
     const ct_kv_layer *kv = &ct_kv_layers(r->kv)[layer];
@@ -108,7 +124,7 @@ static uint32_t walk(const rig *r, uint32_t seq, uint32_t step, uint32_t end)
         ct_kv_usage u;
 
         step = step < end - at ? step : end - at;
-        test_ok(ct_kv_extend(r->kv, seq, step, &err), &err);
+        test_ok(extend(r, seq, step), &err);
         assert_int_equal(ct_kv_length(r->kv, seq), at + step);
         assert_readable(r, seq, at, at + step - 1);
         assert_true(ct_kv_consistent(r->kv));
@@ -125,7 +141,10 @@ static void sliding_pages_are_bounded_by_window_and_step(void **state)
         for (uint32_t step = 1; step <= 13; step++) {
             rig r = open_rig((ct_kv_shape){
                 .n_seqs = 1, .seq_tokens = 97, .step_tokens = step, .page_tokens = page_tokens});
-            uint32_t most = walk(&r, 0, step, 97);
+            uint32_t most;
+
+            admit(&r, 0, 97);
+            most = walk(&r, 0, step, 97);
 
             assert_true(most <= ct_kv_used(r.kv).n_sliding);
             assert_true(most * page_tokens <= 9 + step + 2 * (page_tokens - 1));
@@ -139,9 +158,10 @@ static void blocks_behind_the_window_leave_the_table(void **state)
         open_rig((ct_kv_shape){.n_seqs = 1, .seq_tokens = 64, .step_tokens = 1, .page_tokens = 4});
 
     (void)state;
+    admit(&r, 0, 64);
     walk(&r, 0, 1, 13); /* the row at 12 sees 3 … 12: the block of 0 … 3 is still read */
     assert_true(page_at(&r, 0, 0, 0) != CT_PAGE_NONE);
-    test_ok(ct_kv_extend(r.kv, 0, 1, &err), &err); /* the row at 13 sees 4 … 13 */
+    test_ok(extend(&r, 0, 1), &err); /* the row at 13 sees 4 … 13 */
     assert_int_equal(page_at(&r, 0, 0, 0), CT_PAGE_NONE);
     assert_true(page_at(&r, 0, 0, 4) != CT_PAGE_NONE);
     assert_true(page_at(&r, 1, 0, 0) != CT_PAGE_NONE); /* global layers let nothing go */
@@ -156,13 +176,15 @@ static void sequences_share_no_page_and_reset_frees_them(void **state)
 
     (void)state;
     for (unsigned round = 0; round < 3; round++) {
+        admit(&r, 0, 40);
+        admit(&r, 1, 40);
         walk(&r, 0, 7, 40);
         walk(&r, 1, 3, 40);
-        ct_kv_reset(r.kv, 0);
+        ct_kv_release(r.kv, 0);
         assert_true(ct_kv_consistent(r.kv));
         assert_int_equal(ct_kv_length(r.kv, 0), 0);
         assert_readable(&r, 1, 39, 39);
-        ct_kv_reset(r.kv, 1);
+        ct_kv_release(r.kv, 1);
         u = ct_kv_used(r.kv);
         assert_int_equal(u.sliding_free, u.n_sliding);
         assert_int_equal(u.global_free, u.n_global);
@@ -176,14 +198,15 @@ static void what_does_not_fit_is_refused_with_both_numbers(void **state)
         open_rig((ct_kv_shape){.n_seqs = 1, .seq_tokens = 20, .step_tokens = 8, .page_tokens = 4});
 
     (void)state;
-    assert_int_equal(ct_kv_extend(r.kv, 0, 9, &err), CT_EINVAL);
+    admit(&r, 0, 20);
+    assert_int_equal(extend(&r, 0, 9), CT_EINVAL);
     assert_non_null(strstr(err.text, "9"));
     assert_non_null(strstr(err.text, "8"));
     walk(&r, 0, 8, 16);
-    assert_int_equal(ct_kv_extend(r.kv, 0, 5, &err), CT_ELIMIT);
+    assert_int_equal(extend(&r, 0, 5), CT_ELIMIT);
     assert_non_null(strstr(err.text, "20"));
     assert_int_equal(ct_kv_length(r.kv, 0), 16);
-    test_ok(ct_kv_extend(r.kv, 0, 4, &err), &err);
+    test_ok(extend(&r, 0, 4), &err);
     close_rig(&r);
 }
 

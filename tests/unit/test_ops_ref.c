@@ -256,12 +256,12 @@ static void rope_frequencies_have_the_published_values(void **state)
 static void rope_turns_split_halves_and_leaves_the_rest(void **state)
 {
     fixture f = make(CT_REF_F32, 1);
-    const float inv[4] = {1.0f, 0.5f, 0.0f, 0.0f};
+    const float inv[2] = {1.0f, 0.5f};
     float turn[8], x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
     (void)state;
-    ct_ref_rope_turn(ct_ref_of(f.b), turn, inv, 3, 8);
-    ct_ref_rope(ct_ref_of(f.b), x, turn, 8);
+    ct_ref_rope_turn(ct_ref_of(f.b), turn, inv, 3, 2);
+    ct_ref_rope(ct_ref_of(f.b), x, turn, 2, 8);
     near(x[0], cos(3.0) - 5 * sin(3.0), 1e-6, "pair 0");
     near(x[4], 5 * cos(3.0) + sin(3.0), 1e-6, "pair 0");
     near(x[1], 2 * cos(1.5) - 6 * sin(1.5), 1e-6, "pair 1");
@@ -277,7 +277,7 @@ static void rope_angles_are_f32_products_reduced_exactly(void **state)
 
     (void)state;
     ct_ref_rope_inv(inv, &(ct_rope){1e4, 128}, 256);
-    ct_ref_rope_turn(ct_ref_of(f.b), turn, inv, 262143, 256);
+    ct_ref_rope_turn(ct_ref_of(f.b), turn, inv, 262143, 128);
     for (size_t i = 0; i < 128; i++) {
         float angle = 262143.0f * inv[i];
 
@@ -320,7 +320,8 @@ static void check_window(fixture *f, uint32_t window, uint32_t page_tokens)
         v[slot * 2 + 1] = -(float)s;
         k[slot * 2] = 1.0f;
     }
-    f->ops->attend(f->b, out, q, &(ct_rows){CT_LEN(pos), NULL, pos, seq}, 1, &kv);
+    f->ops->attend(f->b, &(ct_rows){CT_LEN(pos), NULL, pos, seq},
+                   &(ct_attend_args){.out = out, .q = q, .n_heads = 1, .kv = &kv});
     for (size_t i = 0; i < CT_LEN(pos); i++) {
         uint32_t first = window && pos[i] + 1 > window ? pos[i] + 1 - window : 0;
         double mean = (first + (double)pos[i]) / 2;
@@ -367,7 +368,8 @@ static void query_heads_share_key_heads_in_order(void **state)
     for (size_t i = 0; i < CT_LEN(q); i++)
         q[i] = 1;
     k[1 * KVH * D] = 2.0f; /* position 1, head 0: score 2 against 0 */
-    f.ops->attend(f.b, out, q, &(ct_rows){1, NULL, &pos, &seq}, H, &kv);
+    f.ops->attend(f.b, &(ct_rows){1, NULL, &pos, &seq},
+                  &(ct_attend_args){.out = out, .q = q, .n_heads = H, .kv = &kv});
     for (size_t h = 0; h < H; h++) {
         size_t kv_head = h / 2;
         double p = kv_head == 0 ? 1 / (1 + exp(-2.0)) : 0.5; /* of position 1 */

@@ -1,6 +1,8 @@
 #include "ops/ref/internal.h"
 
+#include <assert.h>
 #include <math.h>
+#include <string.h>
 
 /* Partial sums.  Their number is part of the definition: it fixes the order of every
  * sum, and it lets a compiler keep them in vector registers without reordering. */
@@ -45,4 +47,30 @@ double ct_ref_gelu(double z)
     const double sqrt_2_over_pi = 0.79788456080286535588;
 
     return 0.5 * z * (1.0 + tanh(sqrt_2_over_pi * (z + 0.044715 * z * z * z)));
+}
+
+void ct_ref_load(const ct_ref *r, float *out, const void *x, ct_elem elem, size_t first, size_t n)
+{
+    assert(elem != CT_ELEM_U32);
+    if (elem == CT_ELEM_BF16)
+        for (size_t i = 0; i < n; i++)
+            out[i] = ct_ref_bf16(x, first + i);
+    else if (elem == CT_ELEM_FP8)
+        for (size_t i = 0; i < n; i++)
+            out[i] = r->e4m3[((const uint8_t *)x)[first + i]];
+    else
+        memcpy(out, (const float *)x + first, n * sizeof *out);
+}
+
+void ct_ref_store(void *x, ct_elem elem, size_t first, const float *in, size_t n)
+{
+    assert(elem != CT_ELEM_U32);
+    if (elem == CT_ELEM_BF16)
+        for (size_t i = 0; i < n; i++)
+            ((uint16_t *)x)[first + i] = ct_f32_bf16(in[i]);
+    else if (elem == CT_ELEM_FP8)
+        for (size_t i = 0; i < n; i++)
+            ((uint8_t *)x)[first + i] = ct_f32_e4m3(in[i]);
+    else
+        memcpy((float *)x + first, in, n * sizeof *in);
 }

@@ -16,11 +16,23 @@ typedef struct ref_scratch {
     double *rows; /* [2 * CT_REF_TILE, limits.cols]: decoded weights, or a row of x */
     double *keys; /* [limits.group, limits.keys]: scores, then probabilities */
     float *turn;  /* [limits.cols]: cosines, then sines, of one position */
+    float *span;  /* [CT_REF_SPAN, limits.cols]: keys or values as numbers */
 } ref_scratch;
+
+/* Most positions whose keys or values are decoded at once. */
+#define CT_REF_SPAN 16
 
 /* Output rows of a matrix that one work item decodes and applies to every row of x:
  * the decoding is shared by the rows, and a tile stays in the first-level cache. */
 #define CT_REF_TILE 4
+
+/* Cosines and sines for keys that attention rebuilds, by position; filled as far as a
+ * step has asked for. */
+typedef struct ref_turns {
+    float *at; /* [limits.keys, 2 * limits.pairs]: of position p at p * 2 * rope.n_pairs */
+    ct_rope rope;
+    uint32_t head_dim, n; /* positions filled, for this rope and head */
+} ref_turns;
 
 typedef struct ct_ref {
     ct_backend base;
@@ -31,6 +43,7 @@ typedef struct ct_ref {
     ct_limits limits;     /* of reserve */
     ref_scratch *scratch; /* [threads] */
     float *rope_inv;      /* [limits.cols / 2] */
+    ref_turns turns;
     /* Routing and experts, for limits.rows rows; pair = (row, slot) in row-major order. */
     float *route_in, *route_logits; /* [rows, hidden], [rows, n_experts] */
     float *pair_act, *pair_out;     /* [pairs, expert_width], [pairs, hidden] */
@@ -69,6 +82,11 @@ void ct_ref_norm(const ct_ref *r, float *y, const float *x, const void *w, size_
                  double *wide);
 double ct_ref_gelu(double z);
 
+/* n elements of a buffer, from `first` on, as numbers. */
+void ct_ref_load(const ct_ref *r, float *out, const void *x, ct_elem elem, size_t first, size_t n);
+/* And back, each rounded to the buffer's type. */
+void ct_ref_store(void *x, ct_elem elem, size_t first, const float *in, size_t n);
+
 /* Row `row` of w as doubles. */
 void ct_ref_decode_row(const ct_ref *r, double *out, const ct_weight *w, size_t row);
 
@@ -78,11 +96,11 @@ void ct_ref_run(ct_ref *r, size_t n_items, double work, ct_pool_fn *fn, void *ct
 
 /* inv[i] = theta^(-2i/D) in f32 as Hugging Face computes it, 0 from n_pairs to D/2. */
 void ct_ref_rope_inv(float *inv, const ct_rope *rope, uint32_t head_dim);
-/* turn = cos, then sin, of the angles pos * inv; D/2 of each. */
+/* turn = cos, then sin, of the angles pos * inv; n_pairs of each. */
 void ct_ref_rope_turn(const ct_ref *r, float *turn, const float *inv, uint32_t pos,
-                      uint32_t head_dim);
-/* Rotates x[D] in place. */
-void ct_ref_rope(const ct_ref *r, float *x, const float *turn, uint32_t head_dim);
+                      uint32_t n_pairs);
+/* Rotates the first pairs of x[D] in place; the others have an angle of 0. */
+void ct_ref_rope(const ct_ref *r, float *x, const float *turn, uint32_t n_pairs, uint32_t head_dim);
 
 /* The operations, by file. */
 /* linear.c */
@@ -99,8 +117,7 @@ void ct_ref_add_norm(ct_backend *b, const ct_add_norm_args *a, uint32_t T);
 void ct_ref_add(ct_backend *b, void *y, const void *x, const void *z, uint32_t T, uint32_t width);
 /* attention.c */
 void ct_ref_qkv_finish(ct_backend *b, const ct_rows *rows, const ct_qkv_args *a);
-void ct_ref_attend(ct_backend *b, void *out, const void *q, const ct_rows *rows, uint32_t n_heads,
-                   const ct_kv_layer *kv);
+void ct_ref_attend(ct_backend *b, const ct_rows *rows, const ct_attend_args *args);
 /* ffn.c */
 void ct_ref_geglu(ct_backend *b, void *y, const void *gate, const void *up, uint32_t T,
                   uint32_t width);

@@ -31,31 +31,42 @@ static ct_status block_take(ct_ref *r, void **out, size_t n, size_t elem_bytes, 
     return CT_OK;
 }
 
+static size_t elem_bytes(ct_elem elem)
+{
+    switch (elem) {
+    case CT_ELEM_BF16:
+        return sizeof(uint16_t);
+    case CT_ELEM_FP8:
+        return sizeof(uint8_t);
+    case CT_ELEM_ACT:
+    case CT_ELEM_F32:
+    case CT_ELEM_U32:
+        break;
+    }
+    return sizeof(float);
+}
+
 static ct_status ref_alloc(ct_backend *b, void **out, ct_elem elem, size_t n, ct_error *err)
 {
-    size_t elem_bytes = sizeof(float);
-
-    if (elem == CT_ELEM_U32)
-        elem_bytes = sizeof(uint32_t);
-    return block_take(ct_ref_of(b), out, n, elem_bytes, err);
+    return block_take(ct_ref_of(b), out, n, elem_bytes(elem), err);
 }
 
 static ct_status ref_read(ct_backend *b, float *out, const void *x, ct_elem elem, size_t first,
                           size_t n, ct_error *err)
 {
-    (void)b;
     if (elem == CT_ELEM_U32)
         return ct_fail(err, CT_EINVAL, "whole numbers cannot be read as floats");
-    memcpy(out, (const float *)x + first, n * sizeof *out);
+    ct_ref_load(ct_ref_of(b), out, x, elem, first, n);
     return CT_OK;
 }
 
 static ct_status reserve_threads(ct_ref *r, const ct_limits *l, ct_error *err)
 {
-    size_t tiles, scores, n = ct_pool_threads(r->pool);
+    size_t tiles, spans, scores, n = ct_pool_threads(r->pool);
     ct_status st;
 
-    if (!ct_mul_size(&tiles, 2 * CT_REF_TILE, l->cols) || !ct_mul_size(&scores, l->group, l->keys))
+    if (!ct_mul_size(&tiles, 2 * CT_REF_TILE, l->cols) ||
+        !ct_mul_size(&spans, CT_REF_SPAN, l->cols) || !ct_mul_size(&scores, l->group, l->keys))
         return ct_fail(err, CT_ELIMIT, "%u columns or %u keys are too many", l->cols, l->keys);
     st = block_take(r, (void **)&r->scratch, n, sizeof *r->scratch, err);
     for (size_t i = 0; i < n && !st; i++) {
@@ -66,8 +77,23 @@ static ct_status reserve_threads(ct_ref *r, const ct_limits *l, ct_error *err)
             st = block_take(r, (void **)&s->keys, scores, sizeof *s->keys, err);
         if (!st)
             st = block_take(r, (void **)&s->turn, l->cols, sizeof *s->turn, err);
+        if (!st)
+            st = block_take(r, (void **)&s->span, spans, sizeof *s->span, err);
     }
-    return st ? st : block_take(r, (void **)&r->rope_inv, l->cols, sizeof *r->rope_inv, err);
+    return st;
+}
+
+static ct_status reserve_turns(ct_ref *r, const ct_limits *l, ct_error *err)
+{
+    size_t n;
+    ct_status st = block_take(r, (void **)&r->rope_inv, l->cols, sizeof *r->rope_inv, err);
+
+    if (st)
+        return st;
+    if (!ct_mul_size(&n, l->keys, 2) || !ct_mul_size(&n, n, l->pairs))
+        return ct_fail(err, CT_ELIMIT, "%u keys of %u turning pairs are too many", l->keys,
+                       l->pairs);
+    return block_take(r, (void **)&r->turns.at, n, sizeof *r->turns.at, err);
 }
 
 static ct_status reserve_experts(ct_ref *r, const ct_limits *l, ct_error *err)
@@ -100,6 +126,8 @@ static ct_status ref_reserve(ct_backend *b, const ct_limits *limits, ct_error *e
     ct_ref *r = ct_ref_of(b);
     ct_status st = reserve_threads(r, limits, err);
 
+    if (!st)
+        st = reserve_turns(r, limits, err);
     if (!st && limits->n_experts)
         st = reserve_experts(r, limits, err);
     if (!st)
