@@ -2,13 +2,12 @@
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "engine/backend.h"
 #include "kv/kv.h"
-#include "ops/ref/ref.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct ct_session {
     const ct_model *model; /* borrowed */
@@ -49,11 +48,12 @@ static ct_status session_start(ct_session *s, ct_error *err)
     ct_kv_shape shape = {.n_seqs = 1, .seq_tokens = how->max_tokens, .step_tokens = how->chunk};
     ct_forward_limits limits = {
         .rows = how->chunk, .keys = how->max_tokens, .logits_rows = how->logits_rows};
+    const ct_backend_options backend = {how->backend, how->round_bf16};
     ct_status st;
 
     st = ct_pool_create(&s->pool, how->n_threads, err);
     if (!st)
-        st = ct_ref_create(&s->backend, how->round_bf16 ? CT_REF_BF16 : CT_REF_F32, s->pool, err);
+        st = ct_backend_open(&s->backend, &backend, s->pool, err);
     if (!st)
         st = ct_kv_create(&s->kv, &s->model->config, &shape, s->backend, err);
     if (st)
@@ -82,9 +82,6 @@ ct_status ct_session_open(ct_session **out, const ct_model *model, const ct_sess
     ct_session *s;
     ct_status st;
 
-    if (how->backend && strcmp(how->backend, "ref") != 0)
-        return ct_fail(err, CT_EUNSUPPORTED, "backend '%s' is not in this build; it has: ref",
-                       how->backend);
     if (how->max_tokens == 0 || how->max_tokens > limit)
         return ct_fail(err, CT_EINVAL, "%u tokens asked for, the model serves 1 to %u",
                        how->max_tokens, limit);
