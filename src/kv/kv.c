@@ -1,135 +1,100 @@
 #include "kv/kv.h"
 
 #include "base/checked.h"
-#include "kv/pages.h"
+#include "kv/kv_impl.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct family {
-    ct_pages pool;
-    uint32_t *table; /* [n_seqs, max_blocks]; owned */
-    uint32_t window; /* 0: all positions stay */
-} family;
+/* --- creation ----------------------------------------------------------------- */
 
-struct ct_kv {
-    ct_kv_shape shape;
-    uint32_t max_blocks; /* of one sequence */
-    uint32_t n_layers;
-    ct_kv_layer layer[CT_MAX_LAYERS];
-    family sliding, global;
-    uint32_t *length; /* [n_seqs], resident positions count up to it; owned */
-    uint32_t *limit;  /* [n_seqs], tokens admitted; 0: empty; owned */
-};
-
-static uint32_t blocks_of(uint32_t tokens, uint32_t page_tokens)
+static ct_status layer_init(ct_kv *kv, uint32_t l, const ct_config *c, const ct_kv_shape *shape,
+                            ct_backend *b, ct_error *err)
 {
-    return tokens / page_tokens + (tokens % page_tokens != 0);
-}
-
-/* Most pages that one sequence holds in a family: the keys that its oldest new row
- * still sees, the new rows, and what the first page holds before them. */
-static uint32_t pages_a_seq(const ct_kv *kv, uint32_t window)
-{
-    const ct_kv_shape *s = &kv->shape;
-    uint64_t tokens = (uint64_t)window - 1 + s->step_tokens + s->page_tokens - 1;
-
-    if (window == 0 || tokens >= s->seq_tokens)
-        return kv->max_blocks;
-    return blocks_of((uint32_t)tokens, s->page_tokens);
-}
-
-static ct_status family_init(ct_kv *kv, family *f, uint32_t window, ct_error *err)
-{
-    size_t n_pages, n_entries;
-    ct_status st;
-
-    f->window = window;
-    if (!ct_mul_size(&n_pages, pages_a_seq(kv, window), kv->shape.n_seqs) ||
-        !ct_mul_size(&n_entries, kv->max_blocks, kv->shape.n_seqs) || n_pages >= CT_PAGE_NONE)
-        return ct_fail(err, CT_ELIMIT, "%u sequences of %u tokens need more than %u KV pages",
-                       kv->shape.n_seqs, kv->shape.seq_tokens, CT_PAGE_NONE);
-    st = ct_pages_init(&f->pool, (uint32_t)n_pages, err);
-    if (st)
-        return st;
-    f->table = calloc(n_entries, sizeof *f->table);
-    if (!f->table)
-        return ct_fail(err, CT_ELIMIT, "out of memory for %zu page table entries", n_entries);
-    for (size_t i = 0; i < n_entries; i++)
-        f->table[i] = CT_PAGE_NONE;
-    return CT_OK;
-}
-
-static void family_deinit(family *f)
-{
-    ct_pages_deinit(&f->pool);
-    free(f->table);
-}
-
-static ct_status layer_init(ct_kv *kv, uint32_t l, const ct_config *c, ct_backend *b, ct_error *err)
-{
-    const family *f = c->is_global[l] ? &kv->global : &kv->sliding;
+    const bool global = c->is_global[l];
     ct_kv_layer *layer = &kv->layer[l];
+    ct_elem elem;
     size_t n;
     ct_status st;
 
     *layer = (ct_kv_layer){
-        .page_tokens = kv->shape.page_tokens,
-        .n_pages = f->pool.n,
-        .type = c->is_global[l] ? kv->shape.global_type : kv->shape.sliding_type,
+        .type = global ? shape->global_type : shape->sliding_type,
+        .page_tokens = kv->plan.page_tokens,
+        .n_pages = global ? kv->global.n : kv->sliding.n,
         .kv_heads = ct_config_kv_heads(c, l),
         .head_dim = ct_config_head_dim(c, l),
-        .pages = f->table,
-        .max_blocks = kv->max_blocks,
-        .window = f->window,
+        .pages = global ? kv->global_table : kv->sliding_table,
+        .max_blocks = kv->plan.max_blocks,
+        .window = global ? 0 : c->window,
     };
-    if (!ct_mul_size(&n, layer->n_pages, layer->page_tokens) ||
-        !ct_mul_size(&n, n, layer->kv_heads) || !ct_mul_size(&n, n, layer->head_dim))
-        return ct_fail(err, CT_ELIMIT, "layer %u: %u KV pages are too many", l, layer->n_pages);
-    st = b->ops->alloc(b, &layer->v, ct_kv_elem(layer->type), n, err);
-    if (!st && (!c->is_global[l] || kv->shape.unfolded))
-        st = b->ops->alloc(b, &layer->k, ct_kv_elem(layer->type), n, err);
+    elem = ct_kv_elem(layer->type);
+    /* The plan has checked these products. */
+    n = (size_t)layer->n_pages * layer->page_tokens * layer->kv_heads * layer->head_dim;
+    st = b->ops->alloc(b, &layer->v, elem, n, err);
+    if (!st && (!global || shape->unfolded))
+        st = b->ops->alloc(b, &layer->k, elem, n, err);
     return st;
 }
 
-static ct_status kv_init(ct_kv *kv, const ct_config *c, ct_backend *b, ct_error *err)
+static ct_status tables_init(ct_kv *kv, ct_error *err)
 {
-    ct_status st = family_init(kv, &kv->sliding, c->window, err);
+    const size_t audit = 3 * ((size_t)kv->global.n + kv->sliding.n);
+    size_t n;
+
+    if (ct_mul_size(&n, kv->plan.max_blocks, kv->n_seqs)) {
+        kv->global_table = calloc(n, sizeof *kv->global_table);
+        kv->sliding_table = calloc(n, sizeof *kv->sliding_table);
+    }
+    kv->seq = calloc(kv->n_seqs, sizeof *kv->seq);
+    kv->audit = calloc(audit, sizeof *kv->audit);
+    if (!kv->global_table || !kv->sliding_table || !kv->seq || !kv->audit)
+        return ct_fail(err, CT_ELIMIT, "out of memory for the page tables of %u sequences",
+                       kv->n_seqs);
+    for (size_t i = 0; i < n; i++)
+        kv->global_table[i] = kv->sliding_table[i] = CT_PAGE_NONE;
+    return CT_OK;
+}
+
+static ct_status kv_init(ct_kv *kv, const ct_config *c, const ct_kv_shape *shape, ct_backend *b,
+                         ct_error *err)
+{
+    const ct_kv_bytes *bytes = &kv->plan.bytes;
+    ct_status st = ct_pages_init(&kv->global, bytes->n_global, err);
 
     if (!st)
-        st = family_init(kv, &kv->global, 0, err);
-    if (st)
-        return st;
-    kv->length = calloc(kv->shape.n_seqs, sizeof *kv->length);
-    kv->limit = calloc(kv->shape.n_seqs, sizeof *kv->limit);
-    if (!kv->length || !kv->limit)
-        return ct_fail(err, CT_ELIMIT, "out of memory for %u sequences", kv->shape.n_seqs);
+        st = ct_pages_init(&kv->sliding, bytes->n_sliding, err);
+    if (!st)
+        st = tables_init(kv, err);
+    if (!st && kv->cache_bytes)
+        st = ct_prefix_init(&kv->prefix, &kv->global, &kv->sliding, kv->plan.page_tokens,
+                            kv->plan.window_blocks, err);
     for (uint32_t l = 0; l < kv->n_layers && !st; l++)
-        st = layer_init(kv, l, c, b, err);
+        st = layer_init(kv, l, c, shape, b, err);
     return st;
 }
 
 ct_status ct_kv_create(ct_kv **out, const ct_config *config, const ct_kv_shape *shape,
                        ct_backend *backend, ct_error *err)
 {
+    ct_kv_plan plan;
     ct_kv *kv;
-    ct_status st;
+    ct_status st = ct_kv_plan_make(&plan, config, shape, err);
 
-    if (!shape->n_seqs || !shape->seq_tokens || !shape->step_tokens)
-        return ct_fail(err, CT_EINVAL,
-                       "KV for %u sequences of %u tokens, %u a step: none may be zero",
-                       shape->n_seqs, shape->seq_tokens, shape->step_tokens);
-    assert(config->window && config->n_layers <= CT_MAX_LAYERS);
+    if (st)
+        return st;
     kv = calloc(1, sizeof *kv);
     if (!kv)
         return ct_fail(err, CT_ELIMIT, "out of memory for the KV tables");
-    kv->shape = *shape;
-    if (kv->shape.page_tokens == 0)
-        kv->shape.page_tokens = CT_KV_PAGE_TOKENS;
-    kv->n_layers = config->n_layers;
-    kv->max_blocks = blocks_of(shape->seq_tokens, kv->shape.page_tokens);
-    st = kv_init(kv, config, backend, err);
+    *kv = (ct_kv){
+        .plan = plan,
+        .n_seqs = shape->n_seqs,
+        .seq_tokens = shape->seq_tokens,
+        .step_tokens = shape->step_tokens,
+        .cache_bytes = shape->cache_bytes,
+        .n_layers = config->n_layers,
+    };
+    st = kv_init(kv, config, shape, backend, err);
     if (st) {
         ct_kv_destroy(kv);
         return st;
@@ -142,10 +107,13 @@ void ct_kv_destroy(ct_kv *kv)
 {
     if (!kv)
         return;
-    family_deinit(&kv->sliding);
-    family_deinit(&kv->global);
-    free(kv->length);
-    free(kv->limit);
+    ct_prefix_deinit(&kv->prefix);
+    ct_pages_deinit(&kv->sliding);
+    ct_pages_deinit(&kv->global);
+    free(kv->global_table);
+    free(kv->sliding_table);
+    free(kv->seq);
+    free(kv->audit);
     free(kv);
 }
 
@@ -154,134 +122,304 @@ const ct_kv_layer *ct_kv_layers(const ct_kv *kv)
     return kv->layer;
 }
 
+static kv_seq *seq_at(const ct_kv *kv, uint32_t seq)
+{
+    assert(seq < kv->n_seqs);
+    return &kv->seq[seq];
+}
+
 uint32_t ct_kv_length(const ct_kv *kv, uint32_t seq)
 {
-    assert(seq < kv->shape.n_seqs);
-    return kv->length[seq];
+    return seq_at(kv, seq)->length;
 }
 
-/* Puts back the pages of blocks [first, end) of a sequence that are resident. */
-static void family_release(const ct_kv *kv, family *f, uint32_t seq, uint32_t first, uint32_t end)
+/* --- pages given up by the cache ---------------------------------------------- */
+
+static void trim_cache(ct_kv *kv)
 {
-    uint32_t *table = f->table + (size_t)seq * kv->max_blocks;
+    const ct_kv_bytes *b = &kv->plan.bytes;
 
-    for (uint32_t i = first; i < end; i++) {
-        if (table[i] != CT_PAGE_NONE)
-            ct_pages_put(&f->pool, table[i]);
-        table[i] = CT_PAGE_NONE;
-    }
+    while (kv->global.n_kept * b->global_page + kv->sliding.n_kept * b->sliding_page >
+           kv->cache_bytes)
+        if (!ct_prefix_evict(&kv->prefix))
+            break;
 }
 
-/* Blocks wholly behind the window of position pos, which is the oldest row to come. */
-static uint32_t blocks_behind(const ct_kv *kv, const family *f, uint32_t pos)
+static uint32_t take_page(ct_kv *kv, ct_pages *pool)
 {
-    if (f->window == 0 || pos < f->window)
-        return 0;
-    return (pos - f->window + 1) / kv->shape.page_tokens;
+    uint32_t page;
+
+    while (pool->n_free == 0 && kv->cache_bytes)
+        if (!ct_prefix_evict(&kv->prefix))
+            break;
+    page = ct_pages_take(pool);
+    /* Admission saw to it that what is neither free nor kept covers no more than what
+     * others were promised. */
+    assert(page != CT_PAGE_NONE);
+    return page;
 }
 
-static void family_extend(ct_kv *kv, family *f, uint32_t seq, uint32_t n)
-{
-    const uint32_t length = kv->length[seq], page_tokens = kv->shape.page_tokens;
-    /* The step before this one began at most step_tokens earlier, and let go of what
-     * was behind its window then. */
-    const uint32_t before = length > kv->shape.step_tokens ? length - kv->shape.step_tokens : 0;
-    uint32_t *table = f->table + (size_t)seq * kv->max_blocks;
-
-    family_release(kv, f, seq, blocks_behind(kv, f, before), blocks_behind(kv, f, length));
-    for (uint32_t i = length / page_tokens; i < blocks_of(length + n, page_tokens); i++) {
-        if (table[i] == CT_PAGE_NONE)
-            table[i] = ct_pages_take(&f->pool);
-        /* The pool was sized for every sequence at its longest. */
-        assert(table[i] != CT_PAGE_NONE);
-    }
-}
+/* --- admission ---------------------------------------------------------------- */
 
 ct_kv_need ct_kv_needs(const ct_kv *kv, uint32_t n_tokens)
 {
-    const uint32_t blocks = blocks_of(n_tokens, kv->shape.page_tokens);
-    const uint32_t most = pages_a_seq(kv, kv->sliding.window);
+    return (ct_kv_need){
+        .n_global = ct_kv_blocks(n_tokens, kv->plan.page_tokens),
+        .n_sliding = ct_kv_sliding_claim(kv, n_tokens, 0),
+    };
+}
 
-    return (ct_kv_need){.n_global = blocks, .n_sliding = blocks < most ? blocks : most};
+static ct_prefix_match look_up(const ct_kv *kv, const ct_kv_claim *claim)
+{
+    if (!kv->cache_bytes || claim->no_cache || claim->n_ids == 0)
+        return (ct_prefix_match){.tip = CT_PAGE_NONE};
+    /* The last token is always computed: its logits are wanted. */
+    return ct_prefix_find(&kv->prefix, claim->salt, claim->ids,
+                          (claim->n_ids - 1) / kv->plan.page_tokens);
+}
+
+/* Pages of a path that leave the kept ones when a table takes them up. */
+static uint32_t kept_on_path(const ct_kv *kv, const ct_prefix_match *m)
+{
+    uint32_t n = 0, block = m->tip;
+
+    for (; block != CT_PAGE_NONE; block = kv->prefix.block[block].parent)
+        n += kv->global.users[block] == 0;
+    return n;
+}
+
+static uint32_t first_visible(const ct_kv *kv, uint32_t n_blocks)
+{
+    return n_blocks > kv->plan.window_blocks ? n_blocks - kv->plan.window_blocks : 0;
+}
+
+/* Puts the path's pages into the table. */
+static void attach(ct_kv *kv, uint32_t seq, const ct_prefix_match *m)
+{
+    uint32_t *global = ct_kv_row(kv, kv->global_table, seq);
+    uint32_t *sliding = ct_kv_row(kv, kv->sliding_table, seq);
+    const uint32_t first = first_visible(kv, m->n_blocks);
+    uint32_t block = m->tip;
+
+    for (uint32_t i = m->n_blocks; i-- > 0;) {
+        const ct_prefix_block *b = &kv->prefix.block[block];
+
+        global[i] = block;
+        ct_pages_share(&kv->global, block);
+        if (i >= first) {
+            sliding[i] = b->sliding;
+            ct_pages_share(&kv->sliding, b->sliding);
+        }
+        block = b->parent;
+    }
+    if (m->tip != CT_PAGE_NONE)
+        ct_prefix_touch(&kv->prefix, m->tip);
+}
+
+static void count_look_up(ct_kv *kv, const ct_kv_claim *claim, uint32_t n_cached)
+{
+    kv->n_queries++;
+    kv->n_query_tokens += claim->n_ids;
+    kv->n_hits += n_cached > 0;
+    kv->n_hit_tokens += n_cached;
+}
+
+static void admit(ct_kv *kv, uint32_t seq, const ct_kv_claim *claim, const ct_prefix_match *m)
+{
+    const uint32_t page_tokens = kv->plan.page_tokens;
+    kv_seq *s = &kv->seq[seq];
+
+    *s = (kv_seq){
+        .length = m->n_blocks * page_tokens,
+        .limit = claim->n_tokens,
+        .first_sliding = first_visible(kv, m->n_blocks),
+        .shares = kv->cache_bytes && !claim->no_cache,
+        .salt = claim->salt,
+        .n_prompt = claim->n_ids,
+        .branch = m->n_known > m->n_blocks ? m->n_known * page_tokens : 0,
+        .hint = claim->hint / page_tokens * page_tokens,
+        .n_published = m->n_blocks,
+        .tip = m->tip,
+        .tip_serial = m->tip == CT_PAGE_NONE ? 0 : kv->prefix.block[m->tip].serial,
+    };
+    s->global_due = ct_kv_blocks(s->limit, page_tokens) - m->n_blocks;
+    s->sliding_claim = ct_kv_sliding_claim(kv, s->limit, s->first_sliding);
+    kv->global_due += s->global_due;
+    kv->sliding_claim += s->sliding_claim;
+    attach(kv, seq, m);
+    if (s->shares)
+        count_look_up(kv, claim, s->length);
 }
 
 ct_kv_admission ct_kv_admit(ct_kv *kv, uint32_t seq, const ct_kv_claim *claim, uint32_t *n_cached)
 {
-    assert(seq < kv->shape.n_seqs && kv->limit[seq] == 0);
-    if (claim->n_tokens > kv->shape.seq_tokens)
+    const ct_kv_need need = ct_kv_needs(kv, claim->n_tokens);
+    ct_prefix_match m;
+    uint32_t sliding;
+
+    assert(seq_at(kv, seq)->limit == 0 && claim->n_tokens && claim->n_ids <= claim->n_tokens);
+    if (claim->n_tokens > kv->seq_tokens || need.n_global > kv->global.n ||
+        need.n_sliding > kv->sliding.n)
         return CT_KV_NEVER;
-    kv->limit[seq] = claim->n_tokens;
-    *n_cached = 0;
+    m = look_up(kv, claim);
+    sliding = ct_kv_sliding_claim(kv, claim->n_tokens, first_visible(kv, m.n_blocks));
+    if ((uint64_t)kv->global_due + need.n_global - m.n_blocks + kept_on_path(kv, &m) >
+            (uint64_t)kv->global.n_free + kv->global.n_kept ||
+        (uint64_t)kv->sliding_claim + sliding > kv->sliding.n)
+        return CT_KV_WAIT;
+    admit(kv, seq, claim, &m);
+    *n_cached = m.n_blocks * kv->plan.page_tokens;
     return CT_KV_ADMITTED;
+}
+
+/* --- growth ------------------------------------------------------------------- */
+
+/* Puts back what is behind the window of the page where the next step begins. */
+static void slide(ct_kv *kv, uint32_t seq)
+{
+    kv_seq *s = &kv->seq[seq];
+    uint32_t *table = ct_kv_row(kv, kv->sliding_table, seq);
+    const uint32_t first = first_visible(kv, s->length / kv->plan.page_tokens);
+    uint32_t claim;
+
+    for (; s->first_sliding < first; s->first_sliding++) {
+        ct_pages_put(&kv->sliding, table[s->first_sliding]);
+        table[s->first_sliding] = CT_PAGE_NONE;
+    }
+    claim = ct_kv_sliding_claim(kv, s->limit, first);
+    kv->sliding_claim -= s->sliding_claim - claim;
+    s->sliding_claim = claim;
+}
+
+static void take_pages(ct_kv *kv, uint32_t seq, uint32_t n)
+{
+    kv_seq *s = &kv->seq[seq];
+    uint32_t *global = ct_kv_row(kv, kv->global_table, seq);
+    uint32_t *sliding = ct_kv_row(kv, kv->sliding_table, seq);
+    const uint32_t end = ct_kv_blocks((uint64_t)s->length + n, kv->plan.page_tokens);
+
+    for (uint32_t i = ct_kv_seq_blocks(kv, s); i < end; i++) {
+        global[i] = take_page(kv, &kv->global);
+        sliding[i] = take_page(kv, &kv->sliding);
+        s->global_due--;
+        kv->global_due--;
+    }
+}
+
+/* The pages' tokens, for when they are offered to others. */
+static void note_ids(ct_kv *kv, uint32_t seq, const uint32_t *ids, uint32_t n)
+{
+    const uint32_t *table = ct_kv_row(kv, kv->global_table, seq), P = kv->plan.page_tokens;
+
+    for (uint32_t pos = kv->seq[seq].length, end = pos + n; pos < end;) {
+        uint32_t run = (uint32_t)ct_min_size(P - pos % P, end - pos);
+
+        memcpy(ct_prefix_ids(&kv->prefix, table[pos / P]) + pos % P, ids, run * sizeof *ids);
+        ids += run;
+        pos += run;
+    }
 }
 
 ct_status ct_kv_extend(ct_kv *kv, uint32_t seq, const uint32_t *ids, uint32_t n, ct_error *err)
 {
-    assert(seq < kv->shape.n_seqs);
-    (void)ids;
-    if (n > kv->shape.step_tokens)
+    kv_seq *s = seq_at(kv, seq);
+
+    if (n > kv->step_tokens)
         return ct_fail(err, CT_EINVAL, "a step of %u tokens in one sequence, at most %u fit", n,
-                       kv->shape.step_tokens);
-    if (n > kv->limit[seq] - kv->length[seq])
-        return ct_fail(err, CT_ELIMIT, "%u tokens and %u more, but the sequence holds %u",
-                       kv->length[seq], n, kv->limit[seq]);
+                       kv->step_tokens);
+    if (n > s->limit - s->length)
+        return ct_fail(err, CT_ELIMIT, "%u tokens and %u more, but the sequence was given %u",
+                       s->length, n, s->limit);
     if (n == 0)
         return CT_OK;
-    family_extend(kv, &kv->sliding, seq, n);
-    family_extend(kv, &kv->global, seq, n);
-    kv->length[seq] += n;
+    slide(kv, seq);
+    trim_cache(kv);
+    take_pages(kv, seq, n);
+    if (s->shares)
+        note_ids(kv, seq, ids, n);
+    s->length += n;
     return CT_OK;
-}
-
-uint32_t ct_kv_next_boundary(const ct_kv *kv, uint32_t seq, uint32_t from)
-{
-    (void)from;
-    return kv->limit[seq];
-}
-
-void ct_kv_keep(ct_kv *kv, uint32_t seq)
-{
-    (void)kv;
-    (void)seq;
 }
 
 void ct_kv_release(ct_kv *kv, uint32_t seq)
 {
-    assert(seq < kv->shape.n_seqs);
-    family_release(kv, &kv->sliding, seq, 0, kv->max_blocks);
-    family_release(kv, &kv->global, seq, 0, kv->max_blocks);
-    kv->length[seq] = kv->limit[seq] = 0;
-}
+    kv_seq *s = seq_at(kv, seq);
+    uint32_t *global = ct_kv_row(kv, kv->global_table, seq);
+    uint32_t *sliding = ct_kv_row(kv, kv->sliding_table, seq);
+    const uint32_t n = ct_kv_seq_blocks(kv, s);
 
-ct_kv_usage ct_kv_used(const ct_kv *kv)
-{
-    return (ct_kv_usage){
-        .n_sliding = kv->sliding.pool.n,
-        .n_global = kv->global.pool.n,
-        .sliding_free = kv->sliding.pool.n_free,
-        .global_free = kv->global.pool.n_free,
-    };
-}
-
-static bool family_consistent(const ct_kv *kv, const family *f)
-{
-    const size_t n = (size_t)kv->shape.n_seqs * kv->max_blocks;
-    uint32_t resident = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (f->table[i] == CT_PAGE_NONE)
-            continue;
-        if (f->table[i] >= f->pool.n || !f->pool.taken[f->table[i]])
-            return false;
-        for (size_t j = 0; j < i; j++)
-            if (f->table[j] == f->table[i])
-                return false;
-        resident++;
+    for (uint32_t i = 0; i < n; i++) {
+        ct_pages_put(&kv->global, global[i]);
+        if (i >= s->first_sliding)
+            ct_pages_put(&kv->sliding, sliding[i]);
+        global[i] = sliding[i] = CT_PAGE_NONE;
     }
-    return resident + f->pool.n_free == f->pool.n;
+    kv->global_due -= s->global_due;
+    kv->sliding_claim -= s->sliding_claim;
+    *s = (kv_seq){0};
+    trim_cache(kv);
 }
 
-bool ct_kv_consistent(const ct_kv *kv)
+/* --- sharing ------------------------------------------------------------------ */
+
+static uint32_t nearer(uint32_t best, uint32_t at, uint32_t from)
 {
-    return family_consistent(kv, &kv->sliding) && family_consistent(kv, &kv->global);
+    return at > from && at < best ? at : best;
+}
+
+uint32_t ct_kv_next_boundary(const ct_kv *kv, uint32_t seq, uint32_t from)
+{
+    const kv_seq *s = seq_at(kv, seq);
+    uint32_t at = s->n_prompt;
+
+    if (!s->shares)
+        return at;
+    at = nearer(at, s->branch, from);
+    at = nearer(at, s->hint, from);
+    /* The same prompt again may use all but its last token; a prompt that ends inside a
+     * page leaves its last whole one anyway. */
+    if (s->n_prompt && s->n_prompt % kv->plan.page_tokens == 0)
+        at = nearer(at, s->n_prompt - kv->plan.page_tokens, from);
+    return at;
+}
+
+/* Known block of the sequence's first n blocks. */
+static uint32_t publish(ct_kv *kv, uint32_t seq, uint32_t n)
+{
+    kv_seq *s = &kv->seq[seq];
+    const uint32_t *table = ct_kv_row(kv, kv->global_table, seq);
+
+    /* Evicted meanwhile: from the start again. */
+    if (s->n_published && kv->prefix.block[s->tip].serial != s->tip_serial) {
+        s->n_published = 0;
+        s->tip = CT_PAGE_NONE;
+    }
+    for (; s->n_published < n; s->n_published++)
+        s->tip = ct_prefix_add(&kv->prefix, s->tip, s->salt, table[s->n_published]);
+    s->tip_serial = kv->prefix.block[s->tip].serial;
+    return s->tip;
+}
+
+void ct_kv_keep(ct_kv *kv, uint32_t seq)
+{
+    kv_seq *s = seq_at(kv, seq);
+    const ct_kv_bytes *b = &kv->plan.bytes;
+    const uint32_t n = s->length / kv->plan.page_tokens;
+    const uint32_t window = n - first_visible(kv, n);
+    uint32_t tip;
+
+    /* Rather nothing than a path that would drive everything else out, and then itself. */
+    if (!s->shares || n == 0 || n * b->global_page + window * b->sliding_page > kv->cache_bytes)
+        return;
+    tip = publish(kv, seq, n);
+    if (kv->prefix.block[tip].is_snapshot)
+        ct_prefix_touch(&kv->prefix, tip);
+    else
+        ct_prefix_snapshot(&kv->prefix, tip, ct_kv_row(kv, kv->sliding_table, seq), n);
+}
+
+void ct_kv_forget(ct_kv *kv)
+{
+    while (kv->cache_bytes && ct_prefix_evict(&kv->prefix))
+        ;
 }

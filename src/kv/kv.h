@@ -56,6 +56,8 @@ typedef struct ct_kv_claim {
     const uint32_t *ids; /* [n_ids] the prompt; borrowed for the call */
     uint32_t n_ids;
     uint32_t n_tokens; /* most that the sequence can come to, prompt included */
+    uint32_t hint;     /* a position likely to be reused, such as the end of the system
+                        * prompt; 0: none */
     uint64_t salt;     /* only sequences of the same salt share pages */
     bool no_cache;     /* neither uses nor leaves shared pages */
 } ct_kv_claim;
