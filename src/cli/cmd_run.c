@@ -5,14 +5,15 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/options.h"
+#include "cli/sampling_options.h"
 #include "engine/generate.h"
+#include "engine/stop.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define DEFAULT_MAX_NEW  512
 #define MAX_PROMPT_BYTES ((size_t)64 << 20)
@@ -21,9 +22,9 @@
 
 typedef struct run_options {
     const char *model, *prompt, *system, *ids, *template_file;
-    bool raw, think, json, seeded, has_temp, has_top_k, has_top_p;
+    bool raw, think, json;
     uint32_t max_new;
-    ct_sampling sampling;
+    ct_sampling_args sampling;
     ct_session_options session;
 } run_options;
 
@@ -34,7 +35,10 @@ typedef struct run {
     ct_session *session;
     ct_ids prompt, answer;
     ct_detok detok;
-    ct_buf text;  /* the answer so far, control tokens left out */
+    ct_buf text; /* the answer so far, control tokens left out */
+    size_t fed;  /* bytes of it that `stop` has seen */
+    ct_stop *stop;
+    ct_stop_progress progress;
     size_t shown; /* bytes of it already printed */
     ct_status token_status;
     ct_error token_err; /* of token_status */
@@ -50,11 +54,7 @@ static const char help[] =
     "  --think          let the model think first\n"
     "  --raw            the prompt as it is, without the chat template\n"
     "  --ids 2,5,...    the prompt as token ids\n"
-    "  -n N             longest answer in tokens (default 512)\n"
-    "  --temp T         temperature, 0 is greedy (default: the checkpoint's)\n"
-    "  --top-k K        sample among the K best, 0 for all (default: the checkpoint's)\n"
-    "  --top-p P        sample among the best of total probability P (likewise)\n"
-    "  --seed S         same seed, same answer (default: drawn; --json shows it)\n"
+    "  -n N             longest answer in tokens (default 512)\n" CT_SAMPLING_HELP
     "  --template FILE  this chat template instead of the checkpoint's\n"
     "  --json           {text, ids, finish_reason, usage, timings} on one line\n"
     "  --mode f32|bf16  activations: full (default), or rounded where the bf16 reference does\n"
@@ -74,20 +74,15 @@ static int parse_options(run_options *o, int argc, char **argv)
         {"--raw", NULL, CT_OPTION_FLAG, .out = &o->raw},
         {"--ids", NULL, CT_OPTION_TEXT, .out = &o->ids},
         {"-n", "--max-tokens", CT_OPTION_U32, .out = &o->max_new, .min = 1, .max = INT32_MAX},
-        {"--temp", "--temperature", CT_OPTION_DOUBLE, .out = &o->sampling.temperature, .max = 100,
-         .given = &o->has_temp},
-        {"--top-k", NULL, CT_OPTION_U32, .out = &o->sampling.top_k, .max = INT32_MAX,
-         .given = &o->has_top_k},
-        {"--top-p", NULL, CT_OPTION_DOUBLE, .out = &o->sampling.top_p, .min = 1e-9, .max = 1,
-         .given = &o->has_top_p},
-        {"--seed", NULL, CT_OPTION_U64, .out = &o->sampling.seed, .given = &o->seeded},
         {"--template", NULL, CT_OPTION_TEXT, .out = &o->template_file},
         {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
+        CT_SAMPLING_OPTIONS(o->sampling),
         CT_SESSION_OPTIONS(o->session),
     };
     int status;
 
     o->max_new = DEFAULT_MAX_NEW;
+    ct_sampling_args_init(&o->sampling);
     status = ct_cli_options(options, CT_LEN(options), NULL, help, argc, argv);
     if (status >= 0)
         return status;
@@ -98,22 +93,6 @@ static int parse_options(run_options *o, int argc, char **argv)
                             "%s leaves out",
                             o->raw ? "--raw" : "--ids");
     return -1;
-}
-
-/* What the command line left open is the checkpoint's to say; the seed is drawn. */
-static ct_status complete_sampling(run_options *o, const ct_generation_config *g, ct_error *err)
-{
-    ct_sampling *s = &o->sampling;
-
-    if (!o->has_temp)
-        s->temperature = g->do_sample ? g->temperature : 0;
-    if (!o->has_top_k)
-        s->top_k = g->top_k;
-    if (!o->has_top_p)
-        s->top_p = g->top_p;
-    if (!o->seeded && getrandom(&s->seed, sizeof s->seed, 0) != sizeof s->seed)
-        return ct_fail(err, CT_EIO, "no random seed from the system; give --seed");
-    return CT_OK;
 }
 
 /* --- prompt ------------------------------------------------------------------ */
@@ -223,13 +202,27 @@ static ct_status parse_ids(ct_ids *out, const char *text, ct_error *err)
 
 /* --- answer ------------------------------------------------------------------ */
 
-static void show_text(run *r)
+/* Hands the new text to the stop strings; cuts it off behind a match. */
+static void look_for_stop(run *r)
 {
-    if (r->opt.json || r->text.n == r->shown)
+    const ct_str fresh = {r->text.p + r->fed, r->text.n - r->fed};
+
+    if (fresh.n == 0)
         return;
-    fwrite(r->text.p + r->shown, 1, r->text.n - r->shown, stdout);
+    r->progress = ct_stop_feed(r->stop, fresh, r->answer.n > r->opt.sampling.p.min_tokens);
+    if (r->progress.found)
+        r->text.n = (size_t)r->progress.safe;
+    r->fed = r->text.n;
+}
+
+/* Prints up to byte n. */
+static void show_text(run *r, size_t n)
+{
+    if (r->opt.json || n == r->shown)
+        return;
+    fwrite(r->text.p + r->shown, 1, n - r->shown, stdout);
     fflush(stdout);
-    r->shown = r->text.n;
+    r->shown = n;
 }
 
 static bool on_token(void *ctx, uint32_t id)
@@ -241,8 +234,21 @@ static bool on_token(void *ctx, uint32_t id)
         r->token_status = ct_detok_add(&r->detok, id, &r->text, &r->token_err);
     if (r->token_status)
         return false;
-    show_text(r);
-    return !ferror(stdout); /* nobody is left to read the rest */
+    look_for_stop(r);
+    show_text(r, (size_t)r->progress.safe);
+    return !r->progress.found && !ferror(stdout); /* nobody is left to read the rest */
+}
+
+/* The end of the text, held back until here. */
+static void finish_text(run *r, ct_generate_result *result)
+{
+    if (!r->progress.found) {
+        ct_detok_finish(&r->detok, &r->text);
+        look_for_stop(r);
+    }
+    if (r->progress.found)
+        result->finish = CT_FINISH_STOP;
+    show_text(r, r->text.n);
 }
 
 static void print_json(const run *r, const ct_generate_result *result)
@@ -260,7 +266,7 @@ static void print_json(const run *r, const ct_generate_result *result)
                 "\"completion_tokens\": %zu, \"total_tokens\": %zu}, \"seed\": %" PRIu64
                 ", \"timings\": {\"load_s\": %.6f, \"prefill_s\": %.6f, \"decode_s\": %.6f}}\n",
                 ct_finish_name(result->finish), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
-                r->opt.sampling.seed, r->load_s, result->prefill_s, result->decode_s);
+                r->opt.sampling.p.seed, r->load_s, result->prefill_s, result->decode_s);
     fwrite(b.p, 1, b.n, stdout);
     ct_buf_deinit(&b);
 }
@@ -272,7 +278,7 @@ static ct_status answer(run *r, ct_error *err)
         .prompt = r->prompt.id,
         .n_prompt = (uint32_t)r->prompt.n,
         .max_new = r->opt.max_new,
-        .sampling = r->opt.sampling,
+        .sampling = r->opt.sampling.p,
         .on_token = on_token,
         .ctx = r,
         .stop = &ct_cli_stop,
@@ -285,13 +291,11 @@ static ct_status answer(run *r, ct_error *err)
     }
     if (st)
         return st;
-    ct_detok_finish(&r->detok, &r->text);
-    if (r->opt.json) {
+    finish_text(r, &result);
+    if (r->opt.json)
         print_json(r, &result);
-    } else {
-        show_text(r);
+    else
         putchar('\n');
-    }
     st = ct_cli_flush(err);
     /* The machine's form has finish_reason; a reader must be told that this is not all. */
     if (!st && result.finish == CT_FINISH_CANCELLED && !r->opt.json)
@@ -319,6 +323,16 @@ static ct_status open_session(run *r, ct_error *err)
     return ct_session_open(&r->session, r->model, &r->opt.session, err);
 }
 
+static ct_status open_stop(run *r, ct_error *err)
+{
+    const ct_sampling_args *a = &r->opt.sampling;
+    ct_str strings[CT_OPTION_LIST_MAX];
+
+    for (size_t i = 0; i < a->stop.n; i++)
+        strings[i] = ct_str_of(a->stop.item[i]);
+    return ct_stop_create(&r->stop, strings, a->stop.n, a->include_stop, err);
+}
+
 static ct_status load(run *r, ct_error *err)
 {
     ct_status st = ct_model_open(&r->model, r->opt.model, err);
@@ -326,7 +340,10 @@ static ct_status load(run *r, ct_error *err)
     if (!st)
         st = ct_cli_tokenizer(&r->tokenizer, r->opt.model, r->model, err);
     if (!st)
-        st = complete_sampling(&r->opt, &r->model->generation, err);
+        st = ct_sampling_args_complete(&r->opt.sampling, &r->model->generation, r->tokenizer,
+                                       r->model->config.vocab, err);
+    if (!st)
+        st = open_stop(r, err);
     if (!st && !r->opt.ids)
         st = encode_prompt(r, err);
     return st ? st : open_session(r, err);
@@ -335,6 +352,8 @@ static ct_status load(run *r, ct_error *err)
 static void run_close(run *r)
 {
     ct_session_close(r->session);
+    ct_stop_destroy(r->stop);
+    ct_sampling_args_deinit(&r->opt.sampling);
     ct_tokenizer_destroy(r->tokenizer);
     ct_model_close(r->model);
     ct_ids_deinit(&r->prompt);
