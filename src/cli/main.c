@@ -26,6 +26,7 @@ static const struct {
     {"render", "conversations to prompts by the chat template", ct_cmd_render},
     {"logits", "token ids to logits and hidden states, as safetensors", ct_cmd_logits},
     {"inspect", "config, tensors, types, bytes; what the manifest says", ct_cmd_inspect},
+    {"plan", "what a configuration takes, and what fits", ct_cmd_plan},
     {"eval", "perplexity of a text, distance to a reference", ct_cmd_eval},
     {"version", "print the version and what this build can use", cmd_version},
 };

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SLOTS     4096
 #define MAX_QUEUE     65536
 #define MAX_STEP_ROWS 65536
 #define MAX_SAMPLERS  16                 /* each takes 32 bytes for every id of the vocabulary */
@@ -71,7 +70,7 @@ static ct_status check_options(const ct_engine_options *o, const ct_config *c, c
     ct_status st = check_bound("ctx", o->ctx, 1, c->max_positions, err);
 
     if (!st)
-        st = check_bound("slots", o->slots, 1, MAX_SLOTS, err);
+        st = check_bound("slots", o->slots, 1, CT_ENGINE_MAX_SLOTS, err);
     if (!st)
         st = check_bound("queue", o->queue, 1, MAX_QUEUE, err);
     if (!st)
@@ -81,11 +80,9 @@ static ct_status check_options(const ct_engine_options *o, const ct_config *c, c
 
 /* --- creation --------------------------------------------------------------------------- */
 
-static ct_status create_model_side(ct_engine *e, ct_error *err)
+static ct_kv_shape kv_shape(const ct_engine_options *o)
 {
-    const ct_engine_options *o = &e->how;
-    const ct_backend_options backend = {o->backend, o->round_bf16};
-    const ct_kv_shape shape = {
+    return (ct_kv_shape){
         .n_seqs = o->slots,
         .seq_tokens = o->ctx,
         .step_tokens = min_u32(o->step_rows, o->ctx),
@@ -96,12 +93,22 @@ static ct_status create_model_side(ct_engine *e, ct_error *err)
         .sliding_type = o->sliding_type,
         .cache_bytes = o->cache_bytes,
     };
+}
+
+/* metered: nothing is taken, only counted. */
+static ct_status create_model_side(ct_engine *e, bool metered, ct_error *err)
+{
+    const ct_engine_options *o = &e->how;
+    const ct_backend_options backend = {o->backend, o->round_bf16};
+    const ct_kv_shape shape = kv_shape(o);
     const ct_forward_limits limits = {
         .rows = o->step_rows, .keys = o->ctx, .logits_rows = e->logits_rows};
     ct_status st = ct_pool_create(&e->pool, o->n_threads, err);
 
     if (!st)
         st = ct_backend_open(&e->backend, &backend, e->pool, err);
+    if (!st && metered)
+        e->backend->ops->meter(e->backend);
     if (!st)
         st = ct_kv_create(&e->kv, &e->model->config, &shape, e->backend, err);
     if (!st)
@@ -193,13 +200,18 @@ static ct_status reserve_text(ct_engine *e, ct_error *err)
     return CT_OK;
 }
 
+static uint32_t n_samplers(const ct_engine *e)
+{
+    return min_u32(ct_pool_threads(e->pool), MAX_SAMPLERS);
+}
+
 static ct_status create_parts(ct_engine *e, ct_error *err)
 {
-    ct_status st = create_model_side(e, err);
+    ct_status st = create_model_side(e, false, err);
 
     if (st)
         return st;
-    e->n_samplers = min_u32(ct_pool_threads(e->pool), MAX_SAMPLERS);
+    e->n_samplers = n_samplers(e);
     st = create_arrays(e, err);
     if (!st)
         st = create_samplers(e, err);
@@ -210,8 +222,9 @@ static ct_status create_parts(ct_engine *e, ct_error *err)
     return st;
 }
 
-ct_status ct_engine_create(ct_engine **out, const ct_model *model, const ct_engine_options *how,
-                           ct_error *err)
+/* An engine with its limits settled and nothing taken yet. */
+static ct_status create_blank(ct_engine **out, const ct_model *model, const ct_engine_options *how,
+                              ct_error *err)
 {
     const ct_config *c = &model->config;
     const size_t logits_fit = ct_max_size(1, LOGITS_BYTES / sizeof(float) / c->vocab);
@@ -234,6 +247,18 @@ ct_status ct_engine_create(ct_engine **out, const ct_model *model, const ct_engi
         .step_rows = o.step_rows, .free_rows = o.free_rows, .cost = ct_sched_cost_of(c)};
     e->own_stats = (ct_engine_stats){.slots = o.slots, .queue = o.queue};
     pthread_mutex_init(&e->stats_lock, NULL);
+    *out = e;
+    return CT_OK;
+}
+
+ct_status ct_engine_create(ct_engine **out, const ct_model *model, const ct_engine_options *how,
+                           ct_error *err)
+{
+    ct_engine *e;
+    ct_status st = create_blank(&e, model, how, err);
+
+    if (st)
+        return st;
     st = create_parts(e, err);
     if (st) {
         ct_engine_destroy(e);
@@ -243,6 +268,49 @@ ct_status ct_engine_create(ct_engine **out, const ct_model *model, const ct_engi
     e->stats = e->own_stats;
     *out = e;
     return CT_OK;
+}
+
+static ct_status measure(ct_engine_bytes *out, const ct_model *model, const ct_engine_options *how,
+                         ct_error *err)
+{
+    const uint32_t vocab = model->config.vocab;
+    ct_kv_shape shape;
+    ct_kv_bytes kv;
+    ct_engine *e;
+    ct_status st = create_blank(&e, model, how, err);
+
+    if (st)
+        return st;
+    shape = kv_shape(&e->how);
+    st = ct_kv_measure(&kv, &model->config, &shape, err);
+    if (!st)
+        st = create_model_side(e, true, err);
+    if (!st)
+        *out = (ct_engine_bytes){
+            .ctx = e->how.ctx,
+            .slots = e->how.slots,
+            .step_rows = e->how.step_rows,
+            .backend = e->backend->ops->bytes(e->backend),
+            .kv = kv,
+            .sampling = (uint64_t)e->logits_rows * vocab * sizeof(float) +
+                        n_samplers(e) * ct_sampler_bytes(vocab),
+        };
+    ct_engine_destroy(e);
+    return st;
+}
+
+ct_status ct_engine_measure(ct_engine_bytes *out, const ct_config *config,
+                            const ct_engine_options *how, ct_error *err)
+{
+    ct_model *model = calloc(1, sizeof *model); /* a config and no weights */
+    ct_status st;
+
+    if (!model)
+        return ct_fail(err, CT_ELIMIT, "out of memory for a plan");
+    model->config = *config;
+    st = measure(out, model, how, err);
+    free(model);
+    return st;
 }
 
 void ct_engine_destroy(ct_engine *e)

@@ -59,6 +59,18 @@ typedef struct ct_engine_options {
 #define CT_ENGINE_SLOTS     8
 #define CT_ENGINE_QUEUE     256
 #define CT_ENGINE_STEP_ROWS 256
+#define CT_ENGINE_MAX_SLOTS 4096
+
+/* What an engine would take. */
+typedef struct ct_engine_bytes {
+    uint32_t ctx, slots, step_rows; /* with defaults filled in */
+    uint64_t backend;               /* from the backend, KV included */
+    ct_kv_bytes kv;
+    uint64_t sampling; /* on the host: logits at hand, samplers */
+} ct_engine_bytes;
+
+ct_status ct_engine_measure(ct_engine_bytes *out, const ct_config *config,
+                            const ct_engine_options *how, ct_error *err);
 
 /* model is borrowed. */
 ct_status ct_engine_create(ct_engine **out, const ct_model *model, const ct_engine_options *how,
