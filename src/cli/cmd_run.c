@@ -6,8 +6,7 @@
 #include "base/json.h"
 #include "cli/options.h"
 #include "cli/sampling_options.h"
-#include "engine/generate.h"
-#include "engine/stop.h"
+#include "engine/engine.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
@@ -25,23 +24,22 @@ typedef struct run_options {
     bool raw, think, json;
     uint32_t max_new;
     ct_sampling_args sampling;
-    ct_session_options session;
+    ct_engine_options engine;
 } run_options;
 
 typedef struct run {
     run_options opt;
     ct_model *model;
     ct_tokenizer *tokenizer;
-    ct_session *session;
+    ct_engine *engine;
+    ct_request_id request;
     ct_ids prompt, answer;
     ct_detok detok;
-    ct_buf text; /* the answer so far, control tokens left out */
-    size_t fed;  /* bytes of it that `stop` has seen */
-    ct_stop *stop;
-    ct_stop_progress progress;
+    ct_buf text;  /* the answer so far, control tokens left out */
     size_t shown; /* bytes of it already printed */
-    ct_status token_status;
-    ct_error token_err; /* of token_status */
+    ct_finish finish;
+    ct_usage usage;
+    bool done;
     double load_s;
 } run;
 
@@ -77,7 +75,7 @@ static int parse_options(run_options *o, int argc, char **argv)
         {"--template", NULL, CT_OPTION_TEXT, .out = &o->template_file},
         {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
         CT_SAMPLING_OPTIONS(o->sampling),
-        CT_SESSION_OPTIONS(o->session),
+        CT_SESSION_OPTIONS(o->engine),
     };
     int status;
 
@@ -202,19 +200,6 @@ static ct_status parse_ids(ct_ids *out, const char *text, ct_error *err)
 
 /* --- answer ------------------------------------------------------------------ */
 
-/* Hands the new text to the stop strings; cuts it off behind a match. */
-static void look_for_stop(run *r)
-{
-    const ct_str fresh = {r->text.p + r->fed, r->text.n - r->fed};
-
-    if (fresh.n == 0)
-        return;
-    r->progress = ct_stop_feed(r->stop, fresh, r->answer.n > r->opt.sampling.p.min_tokens);
-    if (r->progress.found)
-        r->text.n = (size_t)r->progress.safe;
-    r->fed = r->text.n;
-}
-
 /* Prints up to byte n. */
 static void show_text(run *r, size_t n)
 {
@@ -225,33 +210,63 @@ static void show_text(run *r, size_t n)
     r->shown = n;
 }
 
-static bool on_token(void *ctx, uint32_t id)
+static ct_status take_token(run *r, const ct_reply *reply, ct_error *err)
 {
-    run *r = ctx;
+    ct_status st = ct_ids_add(&r->answer, reply->u.token.id, err);
 
-    r->token_status = ct_ids_add(&r->answer, id, &r->token_err);
-    if (!r->token_status)
-        r->token_status = ct_detok_add(&r->detok, id, &r->text, &r->token_err);
-    if (r->token_status)
-        return false;
-    look_for_stop(r);
-    show_text(r, (size_t)r->progress.safe);
-    return !r->progress.found && !ferror(stdout); /* nobody is left to read the rest */
+    if (!st)
+        st = ct_detok_add(&r->detok, reply->u.token.id, &r->text, err);
+    if (!st)
+        show_text(r, r->opt.sampling.stop.n ? (size_t)reply->u.token.safe_bytes : r->text.n);
+    return st;
 }
 
-/* The end of the text, held back until here. */
-static void finish_text(run *r, ct_generate_result *result)
+/* The end of the text, held back until here, or cut off before a stop string. */
+static void finish_text(run *r, const ct_reply *reply)
 {
-    if (!r->progress.found) {
-        ct_detok_finish(&r->detok, &r->text);
-        look_for_stop(r);
-    }
-    if (r->progress.found)
-        result->finish = CT_FINISH_STOP;
+    ct_detok_finish(&r->detok, &r->text);
+    if (reply->u.end.by_string)
+        r->text.n = (size_t)reply->u.end.text_bytes;
     show_text(r, r->text.n);
 }
 
-static void print_json(const run *r, const ct_generate_result *result)
+static ct_status take_reply(run *r, const ct_reply *reply, ct_error *err)
+{
+    switch (reply->kind) {
+    case CT_REPLY_PROMPT:
+        break;
+    case CT_REPLY_TOKEN:
+        return take_token(r, reply, err);
+    case CT_REPLY_CHOICE:
+        finish_text(r, reply);
+        break;
+    case CT_REPLY_DONE:
+        r->done = true;
+        r->finish = reply->u.done.finish;
+        r->usage = reply->u.done.usage;
+        if (reply->u.done.status)
+            return ct_fail(err, reply->u.done.status, "%s", reply->u.done.error);
+    }
+    return CT_OK;
+}
+
+/* Steps until the request is over; a reader who has gone or who says stop ends it. */
+static ct_status generate(run *r, ct_error *err)
+{
+    ct_status st = CT_OK;
+    ct_reply reply;
+
+    while (!r->done && !st) {
+        ct_engine_step(r->engine);
+        while (!st && ct_engine_poll(r->engine, &reply, 1))
+            st = take_reply(r, &reply, err);
+        if (ct_cli_stop || ferror(stdout))
+            ct_engine_cancel(r->engine, r->request);
+    }
+    return st;
+}
+
+static void print_json(const run *r)
 {
     ct_buf b;
 
@@ -265,72 +280,69 @@ static void print_json(const run *r, const ct_generate_result *result)
                 "], \"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %zu, "
                 "\"completion_tokens\": %zu, \"total_tokens\": %zu}, \"seed\": %" PRIu64
                 ", \"timings\": {\"load_s\": %.6f, \"prefill_s\": %.6f, \"decode_s\": %.6f}}\n",
-                ct_finish_name(result->finish), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
-                r->opt.sampling.p.seed, r->load_s, result->prefill_s, result->decode_s);
+                ct_finish_name(r->finish), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
+                r->opt.sampling.p.seed, r->load_s, r->usage.prefill_s, r->usage.decode_s);
     fwrite(b.p, 1, b.n, stdout);
     ct_buf_deinit(&b);
 }
 
 static ct_status answer(run *r, ct_error *err)
 {
-    ct_generate_result result = {0};
-    const ct_generate_args args = {
-        .prompt = r->prompt.id,
-        .n_prompt = (uint32_t)r->prompt.n,
-        .max_new = r->opt.max_new,
-        .sampling = r->opt.sampling.p,
-        .on_token = on_token,
-        .ctx = r,
-        .stop = &ct_cli_stop,
-    };
-    ct_status st = ct_generate(r->session, r->model, &args, &result, err);
+    ct_status st = generate(r, err);
 
-    if (!st && r->token_status) {
-        *err = r->token_err;
-        st = r->token_status;
-    }
     if (st)
         return st;
-    finish_text(r, &result);
     if (r->opt.json)
-        print_json(r, &result);
+        print_json(r);
     else
         putchar('\n');
     st = ct_cli_flush(err);
     /* The machine's form has finish_reason; a reader must be told that this is not all. */
-    if (!st && result.finish == CT_FINISH_CANCELLED && !r->opt.json)
-        st = ct_fail(err, CT_ECANCELLED, "stopped after %" PRIu32 " tokens", result.n_new);
+    if (!st && r->finish == CT_FINISH_CANCELLED && !r->opt.json)
+        st = ct_fail(err, CT_ECANCELLED, "stopped after %zu tokens", r->answer.n);
     return st;
 }
 
 /* --- work -------------------------------------------------------------------- */
 
-/* The longest sequence this request can need, within what the model serves. */
-static ct_status open_session(run *r, ct_error *err)
+/* An engine for the longest sequence that this request can need, within what the model
+ * serves. */
+static ct_status open_engine(run *r, ct_error *err)
 {
     const uint32_t limit = r->model->config.max_positions;
-    size_t need;
+    ct_engine_options *how = &r->opt.engine;
 
     if (r->prompt.n >= limit)
         return ct_fail(err, CT_EINVAL,
                        "the prompt has %zu tokens; the model serves %" PRIu32
                        " positions, answer included",
                        r->prompt.n, limit);
-    need = ct_min_size(r->prompt.n + r->opt.max_new, limit);
-    r->opt.max_new = (uint32_t)(need - r->prompt.n);
-    r->opt.session.max_tokens = (uint32_t)need;
-    r->opt.session.logits_rows = 1;
-    return ct_session_open(&r->session, r->model, &r->opt.session, err);
+    how->ctx = (uint32_t)ct_min_size(r->prompt.n + r->opt.max_new, limit);
+    how->slots = how->queue = 1;
+    how->no_cache = true;
+    how->tokenizer = r->tokenizer;
+    return ct_engine_create(&r->engine, r->model, how, err);
 }
 
-static ct_status open_stop(run *r, ct_error *err)
+static ct_status submit(run *r, ct_error *err)
 {
     const ct_sampling_args *a = &r->opt.sampling;
-    ct_str strings[CT_OPTION_LIST_MAX];
+    ct_str stop[CT_OPTION_LIST_MAX];
+    const ct_request request = {
+        .prompt = r->prompt.id,
+        .n_prompt = (uint32_t)r->prompt.n,
+        .max_new = r->opt.max_new,
+        .sampling = a->p,
+        .stop = stop,
+        .n_stop = a->stop.n,
+        .stop_include = a->include_stop,
+    };
 
     for (size_t i = 0; i < a->stop.n; i++)
-        strings[i] = ct_str_of(a->stop.item[i]);
-    return ct_stop_create(&r->stop, strings, a->stop.n, a->include_stop, err);
+        stop[i] = ct_str_of(a->stop.item[i]);
+    if (ct_engine_submit(r->engine, &request, &r->request, err) != CT_SUBMIT_TAKEN)
+        return err->status;
+    return CT_OK;
 }
 
 static ct_status load(run *r, ct_error *err)
@@ -342,17 +354,16 @@ static ct_status load(run *r, ct_error *err)
     if (!st)
         st = ct_sampling_args_complete(&r->opt.sampling, &r->model->generation, r->tokenizer,
                                        r->model->config.vocab, err);
-    if (!st)
-        st = open_stop(r, err);
     if (!st && !r->opt.ids)
         st = encode_prompt(r, err);
-    return st ? st : open_session(r, err);
+    if (!st)
+        st = open_engine(r, err);
+    return st ? st : submit(r, err);
 }
 
 static void run_close(run *r)
 {
-    ct_session_close(r->session);
-    ct_stop_destroy(r->stop);
+    ct_engine_destroy(r->engine);
     ct_sampling_args_deinit(&r->opt.sampling);
     ct_tokenizer_destroy(r->tokenizer);
     ct_model_close(r->model);

@@ -28,7 +28,7 @@ static ct_status check_prompt(const ct_request *r, const ct_job_limits *limits, 
     for (uint32_t i = 0; i < r->n_prompt; i++)
         if (r->prompt[i] >= limits->vocab)
             return ct_fail(err, CT_EINVAL,
-                           "prompt: token id %" PRIu32 " at position %" PRIu32
+                           "token id %" PRIu32 " at position %" PRIu32
                            ", the vocabulary has %" PRIu32,
                            r->prompt[i], i, limits->vocab);
     return CT_OK;
