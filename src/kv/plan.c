@@ -4,25 +4,13 @@
 
 #include <assert.h>
 
-static size_t elem_bytes(ct_kv_type type)
-{
-    switch (type) {
-    case CT_KV_BF16:
-        return 2;
-    case CT_KV_FP8:
-        return 1;
-    case CT_KV_F32:
-        break;
-    }
-    return 4;
-}
-
 /* Bytes of one page in all layers of a family. */
 static bool page_bytes(uint64_t *out, const ct_config *c, const ct_kv_shape *s, uint32_t tokens,
                        bool global)
 {
     const size_t vectors = global && !s->unfolded ? 1 : 2;
-    size_t elem = elem_bytes(global ? s->global_type : s->sliding_type), sum = 0;
+    size_t elem = ct_host_elem_bytes(ct_kv_elem(global ? s->global_type : s->sliding_type)),
+           sum = 0;
 
     for (uint32_t l = 0; l < c->n_layers; l++) {
         size_t n;
