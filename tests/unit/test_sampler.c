@@ -363,6 +363,20 @@ static void top_p_cuts_after_temperature_and_top_k(void **state)
     assert_true(seen[0] && seen[1] && seen[2] && !seen[3] && !seen[4]);
 }
 
+static void top_p_is_met_by_equality(void **state)
+{
+    const float logits[4] = {1, 1, 1, 1};
+    ct_sampling how = ct_sampling_neutral();
+    bool seen[4] = {false};
+
+    (void)state;
+    how.temperature = 1;
+    how.top_p = 0.5;
+    for (how.seed = 0; how.seed < 100; how.seed++)
+        seen[pick(logits, &how, 4, NULL).id] = true;
+    assert_true(seen[0] && seen[1] && !seen[2] && !seen[3]);
+}
+
 /* --- greedy and extremes --------------------------------------------------------- */
 
 static void greedy_takes_the_lowest_id_of_equals(void **state)
@@ -523,6 +537,18 @@ static void randomness_depends_on_seed_and_position_alone(void **state)
     for (uint32_t i = 1; i < 100; i++)
         for (uint32_t j = 0; j < i; j++)
             assert_true(ct_sampling_choice_seed(42, i) != ct_sampling_choice_seed(42, j));
+}
+
+/* A seed that a user has kept must go on giving the same answer. */
+static void random_numbers_never_change(void **state)
+{
+    (void)state;
+    assert_true(ct_sampler_uniform(0, 0) == 0x1.2086089bfcf34p-2);
+    assert_true(ct_sampler_uniform(42, 0) == 0x1.653db2a0f0debp-1);
+    assert_true(ct_sampler_uniform(42, 1) == 0x1.5f87eae99441cp-2);
+    assert_true(ct_sampler_uniform(UINT64_MAX, 1000000) == 0x1.08f1b8c3455cp-7);
+    assert_true(ct_sampling_choice_seed(42, 1) == 0x86e1b141fd17aa12);
+    assert_true(ct_sampling_choice_seed(42, 2) == 0xd0cea72257e908ae);
 }
 
 /* Requests that take turns on one sampler, in changing order, get what each gets alone. */
@@ -720,6 +746,7 @@ int main(void)
         cmocka_unit_test(large_vocabularies_equal_the_oracle),
         cmocka_unit_test(shares_follow_the_probabilities),
         cmocka_unit_test(top_p_cuts_after_temperature_and_top_k),
+        cmocka_unit_test(top_p_is_met_by_equality),
         cmocka_unit_test(greedy_takes_the_lowest_id_of_equals),
         cmocka_unit_test(one_candidate_is_greedy_at_any_temperature),
         cmocka_unit_test(infinite_logits_win_and_tie),
@@ -727,6 +754,7 @@ int main(void)
         cmocka_unit_test(nothing_to_pick_is_an_error_with_the_figures),
         cmocka_unit_test(min_tokens_and_ignore_eos),
         cmocka_unit_test(randomness_depends_on_seed_and_position_alone),
+        cmocka_unit_test(random_numbers_never_change),
         cmocka_unit_test(neighbours_and_order_change_nothing),
         cmocka_unit_test(logprobs_equal_the_oracle),
         cmocka_unit_test(logprobs_are_of_the_raw_row),
