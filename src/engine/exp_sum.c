@@ -3,7 +3,7 @@
 
 #include "engine/lanes.h"
 
-#define LOWEST -87.0f /* exp of it is the smallest normal float */
+#define LOWEST -87.0f /* exp of it, 1.6e-38, is still a normal float */
 #define BLOCK  64
 
 /* Cody and Waite: y = k ln 2 + r with |r| <= ln 2 / 2, exp(y) = 2^k exp(r), the latter by
