@@ -120,7 +120,7 @@ static void close_frame(ct_call_args *c, ct_buf *json)
     c->state = CT_AT_AFTER;
     if (c->depth)
         return;
-    if (c->wrapped && !c->ended)
+    if (c->wrapped)
         c->state = CT_AT_WRAPPED;
     else
         c->where = CT_CALL_ARGS_CLOSED;
@@ -130,7 +130,7 @@ static bool close_all(ct_call_args *c, ct_buf *json)
 {
     while (c->depth)
         close_frame(c, json);
-    return false;
+    return true;
 }
 
 /* A closer that does not fit the innermost frame stands for the right one, or the right
@@ -447,10 +447,23 @@ static void compact(ct_call_args *c)
     c->at = 0;
 }
 
+/* What follows the call is text: a stray quote token has no part in it. */
+static void drop_quotes(ct_call_args *c)
+{
+    size_t n = c->at;
+
+    for (size_t i = c->at; i < c->held.n; i++)
+        if ((unsigned char)c->held.p[i] != CT_SYM_QUOTE)
+            c->held.p[n++] = c->held.p[i];
+    c->held.n = n;
+}
+
 static ct_status run(ct_call_args *c, ct_buf *json, ct_error *err)
 {
     while (c->where == CT_CALL_ARGS_OPEN && step(c, json))
         continue;
+    if (c->where == CT_CALL_ARGS_CLOSED)
+        drop_quotes(c);
     compact(c);
     if (c->held.failed || c->key.failed || c->word.failed || json->failed)
         return ct_fail(err, CT_ELIMIT, "tool call: arguments of %zu bytes exceed the memory",
@@ -482,7 +495,7 @@ ct_status ct_call_args_text(ct_call_args *c, ct_str text, size_t *used, ct_buf *
         st = run(c, json, err);
     }
     if (c->where != CT_CALL_ARGS_CLOSED) {
-        *used = fed;
+        *used = text.n;
         return st;
     }
     rest = ct_min_size(fed, c->held.n - c->at);

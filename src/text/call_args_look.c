@@ -147,7 +147,13 @@ ct_look ct_look_next_member(const ct_call_args *c, size_t i)
     s = ct_call_skip_blanks(c, &k.after);
     if (s == CT_SYM_MORE)
         return CT_LOOK_MORE;
-    return s == CT_SYM_QUOTE ? CT_LOOK_YES : CT_LOOK_NO;
+    if (s != CT_SYM_QUOTE)
+        return CT_LOOK_NO;
+    /* Where that token can close a string, it closes this one. */
+    r = ct_look_close(c, k.after + 1, false);
+    if (r == CT_LOOK_MORE)
+        return CT_LOOK_MORE;
+    return r == CT_LOOK_NO ? CT_LOOK_YES : CT_LOOK_NO;
 }
 
 /* A bare word that is a value by itself, with the end of an item behind it. */
