@@ -158,9 +158,20 @@ static bool joins_key(ct_call_args *c)
 }
 
 /* A quote token behind a word: the word is the beginning of a string whose opening quote
- * is missing. */
+ * is missing, or the quote is stray where no string is declared. */
 static bool bare_quote_step(ct_call_args *c, ct_buf *json)
 {
+    unsigned types = ct_call_types(c);
+    ct_look r = CT_LOOK_NO;
+
+    if (types && !(types & CT_HINT_STRING))
+        r = ct_look_close(c, 1, false);
+    if (r == CT_LOOK_MORE)
+        return false;
+    if (r == CT_LOOK_YES) {
+        c->at++;
+        return finish_bare(c, json);
+    }
     if (joins_key(c))
         return true;
     ct_call_open_string(c, CT_SYM_QUOTE, json);
