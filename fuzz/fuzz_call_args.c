@@ -1,6 +1,7 @@
 /* Arguments of a tool call: the JSON does not depend on cuts, is JSON unless the reading
  * failed, and every byte is either of the call or given back.  The first byte chooses a
- * schema and the way of ending, the second the cuts; '~' stands for the quote token. */
+ * schema, the beginning of the text and the way of ending, the second the cuts; '~' stands
+ * for the quote token. */
 #include <stdint.h>
 
 #include "base/utf8.h"
@@ -118,10 +119,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     static const ct_value *schemas;
     static ct_call_args *c;
     static reading a, b;
+    static ct_buf text;
+    static const char *const heads[] = {"", "{a:~", "{a:[~", "{"};
     const ct_value *schema;
     ct_str s;
 
     if (!c) {
+        ct_buf_init(&text, CAP_BYTES);
         check(!ct_arena_init(&arena, CAP_BYTES, NULL));
         check(!ct_value_parse(&schemas, "schemas", ct_str_of(schema_text), &arena, NULL));
         check(!ct_call_args_create(&c, NULL));
@@ -132,7 +136,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     if (n < 2)
         return 0;
-    s = (ct_str){(const char *)data + 2, n - 2};
+    ct_buf_clear(&text);
+    ct_buf_addz(&text, heads[data[0] >> 4 & 3]);
+    ct_buf_add(&text, data + 2, n - 2);
+    s = ct_buf_str(&text);
     if (ct_utf8_valid_prefix(s) < s.n)
         return 0;
     schema = &schemas->u.list.item[data[0] % schemas->u.list.n];

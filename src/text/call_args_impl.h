@@ -108,8 +108,8 @@ bool ct_call_closes(const ct_call_frame *f, int closer);
 ct_look ct_look_close(const ct_call_args *c, size_t i, bool odd);
 /* Whether a key and its separator stand at i, as far as one can know. */
 ct_look ct_look_key(const ct_call_args *c, size_t i, const ct_call_frame *f, bool odd);
-/* Whether ", key:" stands at i, key declared and followed by a quote token: then the
- * string before lacks its closing quote. */
+/* Whether ", key:" stands at i, key declared and followed by an opening quote token: then
+ * the string before lacks its closing quote. */
 ct_look ct_look_next_member(const ct_call_args *c, size_t i);
 /* Whether only blanks and closers stand between i and the end of the call. */
 ct_look ct_look_tail(ct_call_args *c, size_t i);

@@ -101,21 +101,19 @@ static ct_look find_key(const ct_call_args *c, size_t i, found_key *k)
     return ct_sym_is_quote(s) ? find_quoted_key(c, i, k) : find_bare_key(c, i, k);
 }
 
-/* Text after a literal quote often looks like a key too ("{a: "x", b: 2}" as the text of
- * a string).  A declared key is believed; beyond that a schema that names its members
- * makes others unlikely where a literal quote waits for its partner, and '=' is believed
- * only in calls that are written so. */
+/* Where a literal quote waits for its partner, what follows the partner often looks like
+ * a key too: {"a": "x", "b": 2} as the text of a string.  There a declared key is believed
+ * and an undeclared one only if the schema does not name the members; a quoted one, and
+ * one with '=', only if the call is written so. */
 static bool believe_key(const ct_call_args *c, const ct_call_frame *f, const found_key *k, bool odd)
 {
+    if (odd && k->quoted && !f->quoted_keys)
+        return false;
     if (ct_hint_declares(c->root, f->schema, span(c, k->begin, k->end)))
         return true;
     if (!k->plain && !k->quoted)
         return false;
-    if (k->equals && odd && !c->equals)
-        return false;
-    if (f->closed_schema)
-        return !odd && (!k->quoted || f->quoted_keys);
-    return true;
+    return !odd || (!f->closed_schema && (!k->equals || c->equals));
 }
 
 ct_look ct_look_key(const ct_call_args *c, size_t i, const ct_call_frame *f, bool odd)
@@ -137,12 +135,13 @@ ct_look ct_look_next_member(const ct_call_args *c, size_t i)
 
     if (s == CT_SYM_MORE)
         return CT_LOOK_MORE;
-    if (s != ',' || f->open == '[')
+    if (s != ',' || f->open == '[' || c->odd)
         return CT_LOOK_NO;
     r = find_key(c, i + 1, &k);
     if (r != CT_LOOK_YES)
         return r;
-    if (!ct_hint_declares(c->root, f->schema, span(c, k.begin, k.end)))
+    if ((k.quoted && !f->quoted_keys) ||
+        !ct_hint_declares(c->root, f->schema, span(c, k.begin, k.end)))
         return CT_LOOK_NO;
     s = ct_call_skip_blanks(c, &k.after);
     if (s == CT_SYM_MORE)
