@@ -228,7 +228,7 @@ static ct_look look_longer_key(ct_call_args *c)
 
     if (!top(c)->closed_schema || ct_hint_declares(c->root, top(c)->schema, ct_buf_str(&c->word)))
         return CT_LOOK_NO;
-    for (size_t i = 0; i < CT_LOOK_MAX && r == CT_LOOK_NO; i++) {
+    for (size_t i = 0; i < CT_LOOK_KEY_MAX && r == CT_LOOK_NO; i++) {
         if (s == ':' && i && ct_hint_declares(c->root, top(c)->schema, ct_buf_str(&c->word)))
             r = CT_LOOK_YES;
         ct_buf_addc(&c->word, (char)s);

@@ -180,12 +180,15 @@ static bool bare_quote_step(ct_call_args *c, ct_buf *json)
     return true;
 }
 
-/* Whether the word ends at this comma or line break. */
-static ct_look look_end_of_word(const ct_call_args *c, int s)
+/* Whether the word ends at this comma or line break.  *n: symbols that are of the word
+ * otherwise; blanks have the same fate, and looking again at each would add up. */
+static ct_look look_end_of_word(const ct_call_args *c, int s, size_t *n)
 {
     const ct_call_frame *f = &c->frame[c->depth - 1];
     size_t i = 1;
     int after = ct_call_skip_blanks(c, &i);
+
+    *n = i;
 
     if (after == CT_SYM_MORE)
         return CT_LOOK_MORE;
@@ -209,16 +212,17 @@ static bool closes_word(ct_call_args *c, int s)
     return s != ')' || c->wrapped || c->frame[c->depth - 1].open == '(';
 }
 
-static bool add_to_word(ct_call_args *c, int s)
+/* Adds n held symbols: one, or blanks too. */
+static bool add_to_word(ct_call_args *c, int s, size_t n)
 {
     if (s == '(' || s == '[' || s == '{')
         ++*nest_of(c, s);
     else if (ct_sym_is_closer(s) && *nest_of(c, s))
         --*nest_of(c, s);
-    if (c->word.n >= CT_CALL_WORD_MAX)
+    if (c->word.n + n > CT_CALL_WORD_MAX)
         return ct_call_fail(c);
-    ct_buf_addc(&c->word, (char)s);
-    c->at++;
+    ct_buf_add(&c->word, c->held.p + c->at, n);
+    c->at += n;
     return true;
 }
 
@@ -226,6 +230,7 @@ bool ct_call_bare_step(ct_call_args *c, ct_buf *json)
 {
     int s = ct_call_sym(c, 0);
     ct_look r = CT_LOOK_NO;
+    size_t n = 1;
 
     if (s == CT_SYM_MORE)
         return false;
@@ -239,8 +244,8 @@ bool ct_call_bare_step(ct_call_args *c, ct_buf *json)
     if ((s == '{' || s == '[' || s == '"') && joins_key(c))
         return true;
     if ((s == ',' || s == '\n') && !c->nest[0] && !c->nest[1] && !c->nest[2])
-        r = look_end_of_word(c, s);
+        r = look_end_of_word(c, s, &n);
     if (r == CT_LOOK_YES)
         return finish_bare(c, json);
-    return r == CT_LOOK_MORE ? false : add_to_word(c, s);
+    return r == CT_LOOK_MORE ? false : add_to_word(c, s, n);
 }

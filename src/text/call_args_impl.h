@@ -4,10 +4,12 @@
 
 #include "text/call_args.h"
 
-/* How far a decision may look: longest run of blanks, longest key in a lookahead, longest
- * text in which the partner of a doubled quote is searched.  Text is held back for at most
- * a few times this much, so a decision costs the same whatever a string's length. */
-#define CT_LOOK_MAX 512
+/* How far a decision may look, in bytes: the longest run of blanks, the longest text in
+ * which the partner of a doubled quote is searched, and the longest key.  Text is held
+ * back for at most a few times this much, so a decision costs the same whatever a
+ * string's length. */
+#define CT_LOOK_MAX     512
+#define CT_LOOK_KEY_MAX 128
 /* Longest key and longest bare word; longer ones are no arguments of a call. */
 #define CT_CALL_WORD_MAX ((size_t)1 << 20)
 

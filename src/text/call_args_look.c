@@ -53,7 +53,8 @@ static ct_look find_quoted_key(const ct_call_args *c, size_t i, found_key *k)
         s = ct_call_sym(c, j);
         if (s == CT_SYM_MORE)
             return CT_LOOK_MORE;
-        if (s == CT_SYM_END || s == '\n' || s == CT_SYM_QUOTE || s == quote || j - i > CT_LOOK_MAX)
+        if (s == CT_SYM_END || s == '\n' || s == CT_SYM_QUOTE || s == quote ||
+            j - i > CT_LOOK_KEY_MAX)
             break;
     }
     if (s != quote)
@@ -79,7 +80,7 @@ static ct_look find_bare_key(const ct_call_args *c, size_t i, found_key *k)
         if (s == CT_SYM_MORE)
             return CT_LOOK_MORE;
         if (s < 0 || is_separator(s) || ct_sym_is_quote(s) || strchr(",{[(}])\n", s) ||
-            j - i > CT_LOOK_MAX)
+            j - i > CT_LOOK_KEY_MAX)
             break;
         if (ct_sym_is_blank(s))
             continue;
@@ -163,7 +164,7 @@ static ct_look look_scalar(const ct_call_args *c, size_t i)
     bool known = false;
     int s = ct_call_sym(c, i);
 
-    while (s >= 0 && (is_key_char(s) || s == '+') && i - begin <= CT_LOOK_MAX)
+    while (s >= 0 && (is_key_char(s) || s == '+') && i - begin <= CT_LOOK_KEY_MAX)
         s = ct_call_sym(c, ++i);
     if (s == CT_SYM_MORE)
         return CT_LOOK_MORE;
