@@ -328,7 +328,7 @@ static bool value_step(ct_call_args *c, int s, ct_buf *json)
     if (s == '{' || s == '[')
         return open_frame(c, (char)s, json);
     if (s == '(') {
-        r = ct_look_key(c, 1, top(c), false);
+        r = ct_look_key(c, 1, top(c), CT_TRUST_WORD);
         if (r != CT_LOOK_NO)
             return r == CT_LOOK_YES && open_frame(c, '(', json);
     }
@@ -342,7 +342,7 @@ static bool missing_comma_step(ct_call_args *c, int s)
     ct_look r = CT_LOOK_YES;
 
     if (top(c)->open != '[') {
-        r = ct_look_key(c, 0, top(c), false);
+        r = ct_look_key(c, 0, top(c), CT_TRUST_WORD);
         c->state = r == CT_LOOK_YES ? CT_AT_KEY : c->state;
     } else if (s == '{' || s == '[' || ct_sym_is_quote(s)) {
         c->state = CT_AT_VALUE;

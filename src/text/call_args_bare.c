@@ -122,21 +122,21 @@ void ct_call_put_bare(ct_buf *json, ct_str word, unsigned types)
 void ct_call_open_bare(ct_call_args *c)
 {
     ct_buf_clear(&c->word);
+    c->word_end = 0;
     memset(c->nest, 0, sizeof c->nest);
     c->state = CT_AT_BARE;
 }
 
-static ct_str trimmed(ct_str s)
+/* The word without the blanks behind it. */
+static ct_str trimmed(const ct_call_args *c)
 {
-    while (s.n && ct_sym_is_blank(s.p[s.n - 1]))
-        s.n--;
-    return s;
+    return (ct_str){c->word.p, c->word_end};
 }
 
 static bool finish_bare(ct_call_args *c, ct_buf *json)
 {
     ct_call_put_key(c, json);
-    ct_call_put_bare(json, trimmed(ct_buf_str(&c->word)), ct_call_types(c));
+    ct_call_put_bare(json, trimmed(c), ct_call_types(c));
     c->state = CT_AT_AFTER;
     return true;
 }
@@ -144,9 +144,9 @@ static bool finish_bare(ct_call_args *c, ct_buf *json)
 /* "ns:name:" before a value: the key goes on where it was taken to end. */
 static bool joins_key(ct_call_args *c)
 {
-    ct_str w = trimmed(ct_buf_str(&c->word));
+    ct_str w = trimmed(c);
 
-    if (!c->key_pending || w.n < 2 || w.p[w.n - 1] != ':')
+    if (!c->key_pending || w.n < 2 || w.n > CT_LOOK_KEY_MAX || w.p[w.n - 1] != ':')
         return false;
     for (size_t i = 0; i < w.n; i++)
         if (ct_sym_is_blank(w.p[i]))
@@ -180,6 +180,14 @@ static bool bare_quote_step(ct_call_args *c, ct_buf *json)
     return true;
 }
 
+/* Asked at every comma, so of a long word it must not look at all. */
+static bool is_scalar(const ct_call_args *c)
+{
+    ct_str w = trimmed(c);
+
+    return w.n <= CT_LOOK_KEY_MAX && (ct_call_is_number(w) || literal_of(w, 0));
+}
+
 /* Whether the word ends at this comma or line break.  *n: symbols that are of the word
  * otherwise; blanks have the same fate, and looking again at each would add up. */
 static ct_look look_end_of_word(const ct_call_args *c, int s, size_t *n)
@@ -189,13 +197,14 @@ static ct_look look_end_of_word(const ct_call_args *c, int s, size_t *n)
     int after = ct_call_skip_blanks(c, &i);
 
     *n = i;
-
     if (after == CT_SYM_MORE)
         return CT_LOOK_MORE;
     if (s == ',' &&
         (f->open == '[' || after == ',' || after == CT_SYM_END || ct_sym_is_closer(after)))
         return CT_LOOK_YES;
-    return f->open == '[' ? CT_LOOK_NO : ct_look_key(c, i, f, false);
+    if (f->open == '[')
+        return CT_LOOK_NO;
+    return ct_look_key(c, i, f, is_scalar(c) ? CT_TRUST_VALUE : CT_TRUST_WORD);
 }
 
 static unsigned *nest_of(ct_call_args *c, int s)
@@ -221,6 +230,8 @@ static bool add_to_word(ct_call_args *c, int s, size_t n)
         --*nest_of(c, s);
     if (c->word.n + n > CT_CALL_WORD_MAX)
         return ct_call_fail(c);
+    if (!ct_sym_is_blank(s))
+        c->word_end = c->word.n + 1;
     ct_buf_add(&c->word, c->held.p + c->at, n);
     c->at += n;
     return true;

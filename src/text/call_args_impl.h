@@ -27,6 +27,13 @@ typedef enum ct_look {
     CT_LOOK_MORE, /* what is here does not decide it */
 } ct_look;
 
+/* What stands before something that looks like a key, and how much it says. */
+typedef enum ct_trust {
+    CT_TRUST_PENDING, /* a quote, while a literal one waits for its partner */
+    CT_TRUST_WORD,    /* a bare word */
+    CT_TRUST_VALUE,   /* a number, a literal, or a quote that hardly opens before a comma */
+} ct_trust;
+
 typedef struct ct_call_frame {
     char open;              /* '{', '[', or '(' for an object in parentheses */
     bool filled;            /* an item was written: the next needs a comma */
@@ -68,6 +75,7 @@ struct ct_call_args {
     ct_buf key;       /* of the value at hand, as JSON text without quotes */
     bool key_pending; /* not written yet: its value may still prove to be part of it */
     ct_buf word;      /* bare key or bare value */
+    size_t word_end;  /* of a bare value: where its trailing blanks begin */
     unsigned nest[3]; /* open '(', '[', '{' inside a bare value */
 
     int quote;       /* that opened the string: CT_SYM_QUOTE, '"' or '\'' */
@@ -109,7 +117,7 @@ bool ct_call_closes(const ct_call_frame *f, int closer);
  * a literal quote without a partner. */
 ct_look ct_look_close(const ct_call_args *c, size_t i, bool odd);
 /* Whether a key and its separator stand at i, as far as one can know. */
-ct_look ct_look_key(const ct_call_args *c, size_t i, const ct_call_frame *f, bool odd);
+ct_look ct_look_key(const ct_call_args *c, size_t i, const ct_call_frame *f, ct_trust trust);
 /* Whether ", key:" stands at i, key declared and followed by an opening quote token: then
  * the string before lacks its closing quote. */
 ct_look ct_look_next_member(const ct_call_args *c, size_t i);

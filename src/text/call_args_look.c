@@ -106,25 +106,28 @@ static ct_look find_key(const ct_call_args *c, size_t i, found_key *k)
  * a key too: {"a": "x", "b": 2} as the text of a string.  There a declared key is believed
  * and an undeclared one only if the schema does not name the members; a quoted one, and
  * one with '=', only if the call is written so. */
-static bool believe_key(const ct_call_args *c, const ct_call_frame *f, const found_key *k, bool odd)
+static bool believe_key(const ct_call_args *c, const ct_call_frame *f, const found_key *k,
+                        ct_trust trust)
 {
-    if (odd && k->quoted && !f->quoted_keys)
+    bool pending = trust == CT_TRUST_PENDING;
+
+    if (pending && k->quoted && !f->quoted_keys)
         return false;
     if (ct_hint_declares(c->root, f->schema, span(c, k->begin, k->end)))
         return true;
-    if (!k->plain && !k->quoted)
+    if (!k->plain && !k->quoted && trust != CT_TRUST_VALUE)
         return false;
-    return !odd || (!f->closed_schema && (!k->equals || c->equals));
+    return !pending || (!f->closed_schema && (!k->equals || c->equals));
 }
 
-ct_look ct_look_key(const ct_call_args *c, size_t i, const ct_call_frame *f, bool odd)
+ct_look ct_look_key(const ct_call_args *c, size_t i, const ct_call_frame *f, ct_trust trust)
 {
     found_key k;
     ct_look r = find_key(c, i, &k);
 
     if (r != CT_LOOK_YES)
         return r;
-    return believe_key(c, f, &k, odd) ? CT_LOOK_YES : CT_LOOK_NO;
+    return believe_key(c, f, &k, trust) ? CT_LOOK_YES : CT_LOOK_NO;
 }
 
 ct_look ct_look_next_member(const ct_call_args *c, size_t i)
@@ -224,7 +227,8 @@ static ct_look look_after_comma(const ct_call_args *c, size_t i, unsigned depth,
     if (s == CT_SYM_END)
         return CT_LOOK_YES;
     f = &c->frame[depth - 1];
-    return f->open == '[' ? look_item(c, i, odd) : ct_look_key(c, i, f, odd);
+    return f->open == '[' ? look_item(c, i, odd)
+                          : ct_look_key(c, i, f, odd ? CT_TRUST_PENDING : CT_TRUST_VALUE);
 }
 
 ct_look ct_look_close(const ct_call_args *c, size_t i, bool odd)

@@ -210,11 +210,11 @@ static void put_both(maker *m, const char *z)
 static void make_string(maker *m, size_t n_parts)
 {
     static const char *const parts[] = {
-        "a",     " ",    "\n",   "\t",   "\"",   "'",    "\"q\"",     "\\",
-        "\\n",   "{",    "}",    "[",    "]",    "},",   "\"}",       ", b:",
-        ":",     "null", "-1.5", "42",   "é",    "你好", "🙂",      "call:f{",
-        "</p>",  "<|",   "|>",   "a, b", "it's", "(x)",  "key:\"v\"", "\x01",
-        "b1:{}", "]}",   "true", ",",    "\r\n", "=",    "\u00a0",    "e\u0301",
+        "a",    " ",    "\n",   "\t",     "\"",        "'",    "\"q\"",   "\\",    "\\n",
+        "{",    "}",    "[",    "]",      "},",        "\"}",  ", b:",    ", b1:", ":",
+        "null", "-1.5", "42",   "é",      "你好",      "🙂", "call:f{", "</p>",  "<|",
+        "|>",   "a, b", "it's", "(x)",    "key:\"v\"", "\x01", "b1:{}",   "]}",    "true",
+        ",",    "\r\n", "=",    "\u00a0", "e\u0301",
     };
     ct_buf text;
 
@@ -317,9 +317,10 @@ static void make_long(maker *m)
     put_both(m, "}");
 }
 
-static void check_made(fixture *f, const maker *m, unsigned seed, size_t cut)
+static void check_made(fixture *f, const maker *m, const ct_value *schema, unsigned seed,
+                       size_t cut)
 {
-    read_text(f, NULL, ct_buf_str(&m->call), cut, false);
+    read_text(f, schema, ct_buf_str(&m->call), cut, false);
     if (f->where != CT_CALL_ARGS_CLOSED || !ct_str_eq(ct_buf_str(&f->json), ct_buf_str(&m->json)))
         fail_msg("seed %u, cut at %zd: %.2000s\n  got  %.2000s\n  want %.2000s", seed, (ssize_t)cut,
                  m->call.p, f->json.p ? f->json.p : "nothing", m->json.p);
@@ -330,7 +331,15 @@ static void check_made(fixture *f, const maker *m, unsigned seed, size_t cut)
 static void test_random_arguments_come_back(void **state)
 {
     fixture *f = *state;
+    const ct_value *schema;
+    ct_error err;
 
+    /* Declares keys that the texts mention, at every level. */
+    test_ok(ct_value_parse(&schema, "schema",
+                           CT_STR("{\"properties\":{\"b\":{\"$ref\":\"#\"},\"a0\":{},"
+                                  "\"b1\":{\"$ref\":\"#\"},\"a1\":{\"items\":{\"$ref\":\"#\"}}}}"),
+                           &f->arena, &err),
+            &err);
     for (unsigned seed = 0; seed < N_RANDOM; seed++) {
         maker m = {.random = seed * 2654435761u + 1};
         size_t cut;
@@ -344,12 +353,13 @@ static void test_random_arguments_come_back(void **state)
             make_deep(&m, seed % 20 == 9 ? 64 : CT_CALL_ARGS_MAX_DEPTH);
         else
             make_container(&m, 1 + seed % 6, false);
-        check_made(f, &m, seed, SIZE_MAX - 1);
-        check_made(f, &m, seed, CUT_EVERY);
+        check_made(f, &m, NULL, seed, SIZE_MAX - 1);
+        check_made(f, &m, schema, seed, SIZE_MAX - 1);
+        check_made(f, &m, schema, seed, CUT_EVERY);
         cut = below(&m, (uint32_t)m.call.n);
         while (((unsigned char)m.call.p[cut] & 0xc0) == 0x80)
             cut--;
-        check_made(f, &m, seed, cut);
+        check_made(f, &m, NULL, seed, cut);
         ct_buf_deinit(&m.call);
         ct_buf_deinit(&m.json);
     }
