@@ -204,7 +204,9 @@ static ct_look look_end_of_word(const ct_call_args *c, int s, size_t *n)
         return CT_LOOK_YES;
     if (f->open == '[')
         return CT_LOOK_NO;
-    return ct_look_key(c, i, f, is_scalar(c) ? CT_TRUST_VALUE : CT_TRUST_WORD);
+    if (is_scalar(c))
+        return ct_look_key(c, i, f, CT_TRUST_VALUE);
+    return ct_look_key(c, i, f, s == ',' ? CT_TRUST_WORD : CT_TRUST_LINE);
 }
 
 static unsigned *nest_of(ct_call_args *c, int s)

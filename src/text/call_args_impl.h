@@ -27,10 +27,11 @@ typedef enum ct_look {
     CT_LOOK_MORE, /* what is here does not decide it */
 } ct_look;
 
-/* What stands before something that looks like a key, and how much it says. */
+/* What stands before something that looks like a key, by how much that says. */
 typedef enum ct_trust {
+    CT_TRUST_LINE,    /* a line of bare words */
+    CT_TRUST_WORD,    /* bare words and a comma */
     CT_TRUST_PENDING, /* a quote, while a literal one waits for its partner */
-    CT_TRUST_WORD,    /* a bare word */
     CT_TRUST_VALUE,   /* a number, a literal, or a quote that hardly opens before a comma */
 } ct_trust;
 

@@ -102,10 +102,10 @@ static ct_look find_key(const ct_call_args *c, size_t i, found_key *k)
     return ct_sym_is_quote(s) ? find_quoted_key(c, i, k) : find_bare_key(c, i, k);
 }
 
-/* Where a literal quote waits for its partner, what follows the partner often looks like
- * a key too: {"a": "x", "b": 2} as the text of a string.  There a declared key is believed
- * and an undeclared one only if the schema does not name the members; a quoted one, and
- * one with '=', only if the call is written so. */
+/* Text often looks like a key too: "Note: see below", or {"a": "x", "b": 2} behind a
+ * literal quote that waits for its partner.  A declared key is believed, an undeclared one
+ * hardly where the schema names the members.  Behind a waiting quote a quoted key, and one
+ * with '=', is believed only if the call is written so. */
 static bool believe_key(const ct_call_args *c, const ct_call_frame *f, const found_key *k,
                         ct_trust trust)
 {
@@ -115,9 +115,11 @@ static bool believe_key(const ct_call_args *c, const ct_call_frame *f, const fou
         return false;
     if (ct_hint_declares(c->root, f->schema, span(c, k->begin, k->end)))
         return true;
-    if (!k->plain && !k->quoted && trust != CT_TRUST_VALUE)
+    if (trust == CT_TRUST_VALUE)
+        return true;
+    if (trust == CT_TRUST_LINE || f->closed_schema || (!k->plain && !k->quoted))
         return false;
-    return !pending || (!f->closed_schema && (!k->equals || c->equals));
+    return !pending || !k->equals || c->equals;
 }
 
 ct_look ct_look_key(const ct_call_args *c, size_t i, const ct_call_frame *f, ct_trust trust)
