@@ -436,12 +436,11 @@ ct_status ct_json_double(const ct_json *j, const ct_json_token *t, const char *w
     return CT_OK;
 }
 
-void ct_json_put_str(ct_buf *b, ct_str s)
+void ct_json_put_chars(ct_buf *b, ct_str s)
 {
     static const char hex[] = "0123456789abcdef";
     size_t at = 0, plain = 0; /* s[plain, at) is waiting to be copied as it is */
 
-    ct_buf_addc(b, '"');
     while (at < s.n) {
         unsigned char c = (unsigned char)s.p[at];
         unsigned len = 1;
@@ -467,5 +466,11 @@ void ct_json_put_str(ct_buf *b, ct_str s)
     }
     if (at > plain)
         ct_buf_add(b, s.p + plain, at - plain);
+}
+
+void ct_json_put_str(ct_buf *b, ct_str s)
+{
+    ct_buf_addc(b, '"');
+    ct_json_put_chars(b, s);
     ct_buf_addc(b, '"');
 }
