@@ -73,6 +73,7 @@ static ct_status thought_text(ct_output *o, ct_str text)
         st = ct_output_text(o, CT_EVENT_REASONING, CT_STR("\n"));
     o->newline = text.p[text.n - 1] == '\n';
     text.n -= o->newline;
+    o->reasoned |= text.n > 0;
     return st ? st : ct_output_text(o, CT_EVENT_REASONING, text);
 }
 
@@ -82,7 +83,7 @@ static ct_status thought_held(ct_output *o, size_t at)
     ct_status st;
 
     o->state = CT_IN_THOUGHT;
-    st = thought_text(o, (ct_str){o->held.p + at, o->held.n - at});
+    st = thought_text(o, (ct_str){o->held.n ? o->held.p + at : NULL, o->held.n - at});
     ct_buf_clear(&o->held);
     return st;
 }
@@ -211,6 +212,7 @@ static ct_status leave(ct_output *o)
         st = end_label(o);
         break;
     case CT_IN_THOUGHT:
+        o->newline &= o->reasoned; /* nothing that it could part from what follows */
         break;
     case CT_IN_NAME:
     case CT_IN_ARGS:

@@ -32,6 +32,7 @@ struct ct_output {
     ct_buf held;
     bool may_label, may_call; /* CONTENT: what `held` may become */
     bool newline;             /* the last newline of a thought, given out when more follows */
+    bool reasoned;            /* reasoning was given out */
     bool finished;
     size_t label_at; /* bytes of the label that the prompt holds */
     ct_call_args *args;
