@@ -71,9 +71,9 @@ static ct_status thought_text(ct_output *o, ct_str text)
         return CT_OK;
     if (o->newline)
         st = ct_output_text(o, CT_EVENT_REASONING, CT_STR("\n"));
+    o->reasoned |= o->newline || text.n > 1 || text.p[0] != '\n';
     o->newline = text.p[text.n - 1] == '\n';
     text.n -= o->newline;
-    o->reasoned |= text.n > 0;
     return st ? st : ct_output_text(o, CT_EVENT_REASONING, text);
 }
 
