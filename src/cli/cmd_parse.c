@@ -111,7 +111,11 @@ static ct_status read_end(const ct_value *v, ct_output_end *end, ct_error *err)
     *end = ct_str_is(s, "length") ? CT_OUTPUT_LENGTH : CT_OUTPUT_STOP;
     if (!v || *end == CT_OUTPUT_LENGTH || ct_str_is(s, "stop"))
         return CT_OK;
-    return ct_fail(err, CT_EINVAL, "finish_reason: must be \"stop\" or \"length\"");
+    if (v->kind != CT_VALUE_STRING)
+        return ct_fail(err, CT_EINVAL, "finish_reason: must be a string, not %s",
+                       ct_value_kind_name(v));
+    return ct_fail(err, CT_EINVAL, "finish_reason: must be \"stop\" or \"length\", not \"%.*s\"",
+                   CT_STR_ARG(s));
 }
 
 static ct_status read_line(job *w, const ct_value *line, ct_tools *tools, ct_output_end *end,

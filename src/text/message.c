@@ -132,6 +132,11 @@ ct_status ct_message_add(void *message, const ct_event *event, ct_error *err)
     return st ? st : check(&m->calls, "tool calls", err);
 }
 
+void ct_message_cut_content(ct_message *m, size_t n)
+{
+    m->content.n = ct_min_size(m->content.n, n);
+}
+
 ct_str ct_message_content(const ct_message *m)
 {
     return ct_buf_str(&m->content);

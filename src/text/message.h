@@ -16,6 +16,9 @@ void ct_message_clear(ct_message *m); /* for the next answer; keeps the memory *
 
 ct_status ct_message_add(void *message, const ct_event *event, ct_error *err);
 
+/* Drops the content from byte n on, as when a stop string was found there. */
+void ct_message_cut_content(ct_message *m, size_t n);
+
 /* Borrowed until the next event. */
 ct_str ct_message_content(const ct_message *m);
 ct_str ct_message_reasoning(const ct_message *m);

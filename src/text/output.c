@@ -112,7 +112,7 @@ static ct_status end_label(ct_output *o)
 
 static bool may_become(ct_str text, ct_str whole)
 {
-    return text.n <= whole.n && memcmp(text.p, whole.p, text.n) == 0;
+    return text.n == 0 || (text.n <= whole.n && memcmp(text.p, whole.p, text.n) == 0);
 }
 
 static ct_status content_held(ct_output *o)

@@ -592,7 +592,10 @@ static void show(state *s, const ct_ids *ids, const char *what, size_t i)
 
     ct_buf_init(&text, 1 << 24);
     test_ok(ct_tokenizer_decode(s->t, ids->id, ids->n, false, &text, &s->err), &s->err);
-    print_error("%s %zu:\n  %s\n  %s\n", what, i, text.p, s->run.whole.p);
+    print_error("%s %zu:\n  %s\n  %s\n  ids", what, i, text.p, s->run.whole.p);
+    for (size_t k = 0; k < ids->n; k++)
+        print_error(" %" PRIu32, ids->id[k]);
+    print_error("\n");
     ct_buf_deinit(&text);
 }
 
