@@ -27,8 +27,9 @@ static ct_status flush_out(ct_output *o)
     ct_event e = {.kind = o->out_kind, .call = o->n_calls, .text = ct_buf_str(&o->out)};
     ct_status st = CT_OK;
 
-    if (o->out.failed)
-        return ct_fail(o->err, CT_ELIMIT, "no memory for %zu bytes of output", o->out.n);
+    if (o->out.failed || o->held.failed || o->piece.failed)
+        return ct_fail(o->err, CT_ELIMIT, "no memory for %zu bytes of the answer",
+                       o->out.n + o->held.n + o->piece.n);
     if (o->out.n)
         st = o->fn(o->ctx, &e, o->err);
     ct_buf_clear(&o->out);
@@ -235,12 +236,14 @@ static ct_status open_channel(ct_output *o)
 
 static ct_status close_channel(ct_output *o)
 {
-    bool is_label = o->may_label && ct_str_eq(ct_buf_str(&o->held), LABEL_WORD);
     ct_status st;
 
     if (o->state > CT_IN_THOUGHT)
         return CT_OK; /* of a thought that the call has ended */
-    if (o->state == CT_IN_CONTENT && is_label) {
+    st = end_piece(o);
+    if (st)
+        return st;
+    if (o->may_label && ct_str_eq(ct_buf_str(&o->held), LABEL_WORD)) {
         o->n_reasoning += o->n_ids;
         ct_buf_clear(&o->held);
     }
@@ -422,8 +425,6 @@ ct_status ct_output_add(ct_output *o, const uint32_t *ids, size_t n, ct_event_fn
     begin(o, fn, ctx, err);
     for (size_t i = 0; !st && i < n; i++)
         st = add_id(o, ids[i]);
-    if (!st && (o->piece.failed || o->held.failed))
-        st = ct_fail(err, CT_ELIMIT, "no memory for the text of token id %" PRIu32, ids[n - 1]);
     return st ? st : flush_out(o);
 }
 
