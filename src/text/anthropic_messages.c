@@ -99,7 +99,7 @@ static ct_value content_of(const ct_value *part, size_t n)
 
 static ct_status read_text(work *w, const ct_value *block, ct_error *err)
 {
-    const ct_value *text;
+    const ct_value *text = NULL;
     ct_status st = need_text(w->b, block, "text", &text, err);
 
     return st ? st : add_part(w, text, err);
@@ -142,7 +142,7 @@ static ct_status read_tool_use(work *w, const ct_value *block, ct_error *err)
 
 static ct_status read_thinking(work *w, const ct_value *block, ct_error *err)
 {
-    const ct_value *text;
+    const ct_value *text = NULL;
     ct_status st = need_text(w->b, block, "thinking", &text, err);
 
     if (st)
@@ -156,7 +156,7 @@ static ct_status read_thinking(work *w, const ct_value *block, ct_error *err)
 
 static ct_status read_assistant_block(work *w, const ct_value *block, ct_error *err)
 {
-    const ct_value *type;
+    const ct_value *type = NULL;
     ct_status st = block_type(block, &type, err);
 
     if (st)
@@ -180,7 +180,7 @@ static ct_status result_parts(ct_chat_builder *b, const ct_value *list, ct_buf *
         return ct_fail(err, CT_ELIMIT, "content: %zu blocks, at most %d", list->u.list.n,
                        CT_CHAT_MAX_PARTS);
     for (size_t i = 0; i < list->u.list.n; i++) {
-        const ct_value *type, *text;
+        const ct_value *type = NULL, *text = NULL;
         ct_status st = block_type(&list->u.list.item[i], &type, err);
 
         if (!st && !is_word(type, "text"))
@@ -251,7 +251,7 @@ static ct_status read_result(ct_chat_builder *b, const ct_value *block, ct_error
 
 static ct_status read_user_block(work *w, const ct_value *block, ct_error *err)
 {
-    const ct_value *type;
+    const ct_value *type = NULL;
     ct_status st = block_type(block, &type, err);
 
     if (st)
@@ -327,7 +327,7 @@ static ct_status read_blocks(work *w, const ct_value *list, bool assistant, ct_e
 
 static ct_status read_string(work *w, const ct_value *message, ct_error *err)
 {
-    const ct_value *text;
+    const ct_value *text = NULL;
     ct_status st = need_text(w->b, message, "content", &text, err);
 
     w->part = ct_arena_zalloc(w->b->a, 1, sizeof *w->part);
@@ -407,7 +407,7 @@ static ct_status read_system(ct_chat_builder *b, const ct_value *system, ct_erro
     if (!w.part)
         return no_memory(err);
     for (size_t i = 0; i < system->u.list.n; i++) {
-        const ct_value *type;
+        const ct_value *type = NULL;
 
         st = block_type(&system->u.list.item[i], &type, err);
         if (!st)

@@ -2,11 +2,12 @@
 
 #include "base/checked.h"
 #include "text/tool_schema.h"
+#include "text/value_canon.h"
 
 #include <stdio.h>
 
-#define FIRST_ROOM    8
-#define MAX_ENUM_WORK 65536 /* comparisons for the common values of two lists */
+#define FIRST_ROOM 8
+#define MAX_WORK   65536 /* comparisons of each with each, beyond which lists stay apart */
 
 /* No keyword of JSON Schema; whoever sends it gets nothing from it. */
 static const char note_key[] = "\x01note";
@@ -274,13 +275,14 @@ static bool same_scalar(const ct_value *x, const ct_value *y)
     return x->kind == CT_VALUE_NONE || (x->kind == CT_VALUE_INT && x->u.integer == y->u.integer);
 }
 
-static ct_value common_values(ct_schemas *s, const ct_value *x, const ct_value *y)
+/* The values of x that are in y too; x when there are none and it must not be empty. */
+static ct_value common_values(ct_schemas *s, const ct_value *x, const ct_value *y, bool some)
 {
     ct_value *item;
     size_t n = 0;
 
     if (x->kind != CT_VALUE_LIST || y->kind != CT_VALUE_LIST ||
-        (y->u.list.n && x->u.list.n > MAX_ENUM_WORK / y->u.list.n))
+        (y->u.list.n && x->u.list.n > MAX_WORK / y->u.list.n))
         return *x;
     item = ct_arena_zalloc(s->a, x->u.list.n, sizeof *item);
     if (!item) {
@@ -293,7 +295,7 @@ static ct_value common_values(ct_schemas *s, const ct_value *x, const ct_value *
                 item[n++] = x->u.list.item[i];
                 break;
             }
-    return n ? ct_value_list(item, n, CT_LIST_LIST) : *x;
+    return n || !some ? ct_value_list(item, n, CT_LIST_LIST) : *x;
 }
 
 /* "integer" within "number" is the narrower of the two. */
@@ -326,7 +328,7 @@ static ct_value merge(ct_schemas *s, const ct_value *x, const ct_value *y)
         else if (other && ct_str_is(e->key, "required"))
             v = union_strings(s, &v, other);
         else if (other && ct_str_is(e->key, "enum"))
-            v = common_values(s, &v, other);
+            v = common_values(s, &v, other, true);
         else if (other && ct_str_is(e->key, "items"))
             v = both(s, &v, other);
         else if (other && ct_str_is(e->key, "type"))
@@ -394,28 +396,84 @@ static bool join_values(ct_schemas *s, ct_fields *f, const ct_value *flat, size_
     return true;
 }
 
-/* Objects: any of their properties, and what all of them require. */
-static void join_objects(ct_schemas *s, ct_fields *f, const ct_value *flat, size_t n)
+static bool same_schema(const ct_value *x, const ct_value *y)
+{
+    ct_buf p, q;
+    bool same;
+
+    ct_buf_init(&p, CT_SCHEMA_MAX_NOTE_BYTES);
+    ct_buf_init(&q, CT_SCHEMA_MAX_NOTE_BYTES);
+    ct_value_put_canon(&p, x);
+    ct_value_put_canon(&q, y);
+    same = !p.failed && !q.failed && ct_str_eq(ct_buf_str(&p), ct_buf_str(&q));
+    ct_buf_deinit(&p);
+    ct_buf_deinit(&q);
+    return same;
+}
+
+/* A property of several alternatives: any of its definitions. */
+static ct_value any_definition(ct_schemas *s, ct_str name, const ct_value *flat, size_t n)
+{
+    ct_value *item = ct_arena_zalloc(s->a, n, sizeof *item), list;
+    ct_fields f = {0};
+    size_t m = 0;
+
+    s->full = s->full || !item;
+    for (size_t i = 0; item && i < n; i++) {
+        const ct_value *p = ct_value_get(&flat[i], "properties");
+        const ct_value *v = p && p->kind == CT_VALUE_MAP ? ct_map_find(p->u.map, name) : NULL;
+        size_t k = 0;
+
+        while (v && k < m && !same_schema(&item[k], v))
+            k++;
+        if (v && k == m)
+            item[m++] = *v;
+    }
+    if (m == 1)
+        return item[0];
+    list = ct_value_list(item, m, CT_LIST_LIST);
+    ct_fields_put(s, &f, CT_STR("anyOf"), &list);
+    return ct_fields_map(s, &f);
+}
+
+/* All names of properties, in order of appearance. */
+static ct_value property_names(ct_schemas *s, const ct_value *flat, size_t n)
 {
     ct_fields all = {0};
-    ct_value required = ct_value_list(NULL, 0, CT_LIST_LIST), v;
 
-    for (size_t i = n; i-- > 0;) { /* of equal names the first alternative's remains */
+    for (size_t i = 0; i < n; i++) {
         const ct_value *p = ct_value_get(&flat[i], "properties");
-        const ct_value *r = ct_value_get(&flat[i], "required");
-        ct_value none = ct_value_list(NULL, 0, CT_LIST_LIST);
 
         for (size_t k = 0; p && p->kind == CT_VALUE_MAP && k < p->u.map->n; k++)
             ct_fields_put(s, &all, p->u.map->entry[k].key, &p->u.map->entry[k].value);
-        if (!r || r->kind != CT_VALUE_LIST || !r->u.list.n)
-            r = &none;
-        if (i == n - 1)
-            required = *r;
-        else if (required.u.list.n && r->u.list.n) {
-            v = common_values(s, &required, r);
-            required = v.u.list.item == required.u.list.item ? none : v;
-        } else
-            required = none;
+    }
+    return ct_fields_map(s, &all);
+}
+
+static ct_value common_required(ct_schemas *s, const ct_value *flat, size_t n)
+{
+    ct_value none = ct_value_list(NULL, 0, CT_LIST_LIST), out = none;
+
+    for (size_t i = 0; i < n; i++) {
+        const ct_value *r = ct_value_get(&flat[i], "required");
+
+        if (!r || r->kind != CT_VALUE_LIST)
+            return none;
+        out = i ? common_values(s, &out, r, false) : *r;
+    }
+    return out;
+}
+
+/* Objects: any of their properties, and what all of them require. */
+static void join_objects(ct_schemas *s, ct_fields *f, const ct_value *flat, size_t n)
+{
+    ct_value names = property_names(s, flat, n), required = common_required(s, flat, n);
+    ct_fields all = {0};
+    ct_value v;
+
+    for (size_t i = 0; i < names.u.map->n && names.u.map->n <= MAX_WORK / n; i++) {
+        v = any_definition(s, names.u.map->entry[i].key, flat, n);
+        ct_fields_put(s, &all, names.u.map->entry[i].key, &v);
     }
     v = ct_fields_map(s, &all);
     ct_fields_put(s, f, CT_STR("properties"), &v);

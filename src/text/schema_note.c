@@ -12,14 +12,6 @@ static bool is_type(const ct_value *v, const char *name)
            strncasecmp(v->u.text.p, name, v->u.text.n) == 0;
 }
 
-static bool all_of_kind(const ct_value *list, ct_value_kind kind)
-{
-    for (size_t i = 0; i < list->u.list.n; i++)
-        if (list->u.list.item[i].kind != kind)
-            return false;
-    return list->u.list.n > 0;
-}
-
 static const char *type_of_value(const ct_value *v)
 {
     switch ((ct_value_kind)v->kind) {
@@ -49,23 +41,26 @@ static const char *type_of_value(const ct_value *v)
     return "";
 }
 
+/* The one type of the values that are allowed, null aside. */
 static ct_str type_of_values(const ct_value *flat)
 {
     const ct_value *only = ct_value_get(flat, "const"), *values = ct_value_get(flat, "enum");
+    ct_str type = CT_STR("");
 
     if (only)
         return ct_str_of(type_of_value(only));
     if (!values || values->kind != CT_VALUE_LIST)
         return CT_STR("");
     for (size_t i = 0; i < values->u.list.n; i++) {
-        const ct_value *v = &values->u.list.item[i];
+        ct_str t = ct_str_of(type_of_value(&values->u.list.item[i]));
 
-        if (v->kind != CT_VALUE_NONE)
-            return all_of_kind(values, (ct_value_kind)v->kind) || v->kind == CT_VALUE_STRING
-                       ? ct_str_of(type_of_value(v))
-                       : CT_STR("");
+        if (ct_str_is(t, "null") || ct_str_eq(t, type))
+            continue;
+        if (type.n)
+            return CT_STR("");
+        type = t;
     }
-    return CT_STR("");
+    return type;
 }
 
 /* Keywords that only one type can have. */

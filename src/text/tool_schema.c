@@ -484,6 +484,21 @@ static ct_status check_root(const ct_value *parameters, ct_error *err)
     return CT_OK;
 }
 
+/* In the function's description a form must say whose it is. */
+static void add_root_note(ct_schemas *s, ct_fields *f, ct_str note)
+{
+    ct_buf b;
+
+    ct_buf_init(&b, SIZE_MAX);
+    if (ct_str_starts(note, "Type: ")) {
+        ct_buf_addz(&b, "Arguments");
+        note = (ct_str){note.p + 4, note.n - 4};
+    }
+    ct_buf_add(&b, note.p, note.n);
+    ct_schema_add_note(s, f, ct_buf_str(&b));
+    ct_buf_deinit(&b);
+}
+
 /* `parameters`, simplified; *note gets what only the function's description can hold. */
 static ct_value simplify_root(ct_schemas *s, const ct_value *parameters, ct_str *note)
 {
@@ -495,7 +510,7 @@ static ct_value simplify_root(ct_schemas *s, const ct_value *parameters, ct_str 
     flat = ct_schema_flatten(s, parameters);
     s->depth++;
     if (ct_schema_note(&flat))
-        ct_schema_add_note(s, &f, ct_value_text(ct_schema_note(&flat)));
+        add_root_note(s, &f, ct_value_text(ct_schema_note(&flat)));
     put_properties(s, &f, &flat, PLACE_ROOT);
     put_required(s, &f, &flat);
     note_open_properties(s, &f, &flat);
