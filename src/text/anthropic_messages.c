@@ -79,8 +79,6 @@ static ct_status refuse_block(const ct_value *type, const char *expected, ct_err
 
 static ct_status block_type(const ct_value *block, const ct_value **type, ct_error *err)
 {
-    if (block->kind != CT_VALUE_MAP)
-        return in(ct_chat_must_be(block, "an object", err), "block", err);
     *type = ct_value_get(block, "type");
     if (!*type || (*type)->kind != CT_VALUE_STRING)
         return in(ct_chat_must_be(*type, "a string", err), "type", err);
@@ -181,8 +179,11 @@ static ct_status result_parts(ct_chat_builder *b, const ct_value *list, ct_buf *
                        CT_CHAT_MAX_PARTS);
     for (size_t i = 0; i < list->u.list.n; i++) {
         const ct_value *type = NULL, *text = NULL;
-        ct_status st = block_type(&list->u.list.item[i], &type, err);
+        ct_status st = ct_chat_check_object(&list->u.list.item[i], "content", i, err);
 
+        if (st)
+            return st;
+        st = block_type(&list->u.list.item[i], &type, err);
         if (!st && !is_word(type, "text"))
             st = refuse_block(type, "text", err);
         if (!st)
@@ -318,6 +319,9 @@ static ct_status read_blocks(work *w, const ct_value *list, bool assistant, ct_e
     for (size_t i = 0; i < list->u.list.n && !st; i++) {
         const ct_value *block = &list->u.list.item[i];
 
+        st = ct_chat_check_object(block, "content", i, err);
+        if (st)
+            return st;
         st = assistant ? read_assistant_block(w, block, err) : read_user_block(w, block, err);
         if (st)
             ct_error_prefix(err, "content[%zu].", i);
@@ -371,11 +375,9 @@ static ct_status read_messages(ct_chat_builder *b, const ct_value *messages, ct_
         const ct_value *m = &messages->u.list.item[i];
         ct_status st;
 
-        if (m->kind != CT_VALUE_MAP) {
-            st = in(ct_chat_must_be(m, "an object", err), "", err);
-            ct_error_prefix(err, "messages[%zu]", i);
+        st = ct_chat_check_object(m, "messages", i, err);
+        if (st)
             return st;
-        }
         st = read_message(b, m, err);
         if (st) {
             ct_error_prefix(err, "messages[%zu].", i);
@@ -409,6 +411,9 @@ static ct_status read_system(ct_chat_builder *b, const ct_value *system, ct_erro
     for (size_t i = 0; i < system->u.list.n; i++) {
         const ct_value *type = NULL;
 
+        st = ct_chat_check_object(&system->u.list.item[i], "system", i, err);
+        if (st)
+            return st;
         st = block_type(&system->u.list.item[i], &type, err);
         if (!st)
             st = is_word(type, "text") ? read_text(&w, &system->u.list.item[i], err)
@@ -435,8 +440,6 @@ static ct_status read_tool(ct_chat_builder *b, const ct_value *tool, ct_value *o
     size_t n = 0;
     ct_status st;
 
-    if (tool->kind != CT_VALUE_MAP)
-        return in(ct_chat_must_be(tool, "an object", err), "tool", err);
     if (!ct_chat_is_null(type) && !is_word(type, "custom"))
         return refuse_block(type, "'custom'", err);
     st = in(ct_chat_check_name(name, err), "name", err);
@@ -479,8 +482,11 @@ static ct_status read_tools(ct_chat_builder *b, const ct_value *list, const ct_v
     if (!item || !tools)
         return no_memory(err);
     for (size_t i = 0; i < list->u.list.n; i++) {
-        ct_status st = read_tool(b, &list->u.list.item[i], &item[i], err);
+        ct_status st = ct_chat_check_object(&list->u.list.item[i], "tools", i, err);
 
+        if (st)
+            return st;
+        st = read_tool(b, &list->u.list.item[i], &item[i], err);
         if (st) {
             ct_error_prefix(err, "tools[%zu].", i);
             return st;

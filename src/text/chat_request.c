@@ -22,6 +22,17 @@ ct_status ct_chat_must_be(const ct_value *v, const char *what, ct_error *err)
     return ct_fail(err, CT_EINVAL, "must be %s, not %s", what, ct_value_kind_name(v));
 }
 
+ct_status ct_chat_check_object(const ct_value *v, const char *list, size_t i, ct_error *err)
+{
+    ct_status st;
+
+    if (v->kind == CT_VALUE_MAP)
+        return CT_OK;
+    st = ct_chat_must_be(v, "an object", err);
+    ct_error_prefix(err, "%s[%zu]: ", list, i);
+    return st;
+}
+
 ct_status ct_chat_check_keys(const ct_value *object, const char *const *names, size_t n,
                              ct_error *err)
 {

@@ -66,6 +66,8 @@ static inline bool ct_chat_is_null(const ct_value *v)
 
 /* "must be WHAT, not a string", and "is missing" for NULL. */
 ct_status ct_chat_must_be(const ct_value *v, const char *what, ct_error *err);
+/* Item i of the array `list` must be an object. */
+ct_status ct_chat_check_object(const ct_value *v, const char *list, size_t i, ct_error *err);
 /* Fails on an entry of an object whose key is not in names. */
 ct_status ct_chat_check_keys(const ct_value *object, const char *const *names, size_t n,
                              ct_error *err);

@@ -197,8 +197,6 @@ static ct_status read_call(work *w, const ct_value *call, ct_value *out, ct_erro
 
     if (!e)
         return no_memory(err);
-    if (call->kind != CT_VALUE_MAP)
-        return in(ct_chat_must_be(call, "an object", err), "call", err);
     if (!ct_chat_is_null(type) && !is_word(type, "function"))
         return ct_fail(err, CT_EUNSUPPORTED, "type: '%.*s' is not supported, only 'function'",
                        CT_STR_ARG(shown(type)));
@@ -252,6 +250,9 @@ static ct_status put_calls(work *w, ct_error *err)
     if (!item)
         return no_memory(err);
     for (size_t i = 0; i < calls->u.list.n && !st; i++) {
+        st = ct_chat_check_object(&calls->u.list.item[i], "tool_calls", i, err);
+        if (st)
+            return st;
         st = read_call(w, &calls->u.list.item[i], &item[i], err);
         if (st)
             ct_error_prefix(err, "tool_calls[%zu].", i);
@@ -456,11 +457,9 @@ static ct_status read_messages(ct_chat_builder *b, const ct_value *messages, ct_
         work w = {.b = b, .message = &messages->u.list.item[i]};
         ct_status st;
 
-        if (w.message->kind != CT_VALUE_MAP) {
-            st = in(ct_chat_must_be(w.message, "an object", err), "", err);
-            ct_error_prefix(err, "messages[%zu]", i);
+        st = ct_chat_check_object(w.message, "messages", i, err);
+        if (st)
             return st;
-        }
         st = read_message(&w, err);
         if (!st)
             st = ct_chat_add(b, w.field, w.n, err);

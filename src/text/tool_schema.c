@@ -279,15 +279,15 @@ static void put_type(ct_schemas *s, ct_fields *f, const ct_value *flat, place p)
         put_text(s, f, "type", CT_STR("null"));
         return;
     }
+    if (t.n)
+        put_text(s, f, "type", t);
+    else if (!prints_all(p))
+        put_text(s, f, "type", CT_STR("any"));
     for (size_t i = 0; list && i < type->u.list.n; i++)
         if (is_word(&type->u.list.item[i], "null"))
             put_flag(s, f, "nullable");
     if (list)
         note_types(s, f, type);
-    if (t.n)
-        put_text(s, f, "type", t);
-    else if (!prints_all(p))
-        put_text(s, f, "type", CT_STR("any"));
 }
 
 static void put_items(ct_schemas *s, ct_fields *f, const ct_value *flat, place p)
@@ -413,7 +413,7 @@ static ct_str take_note(ct_fields *f)
         if (f->entry[i].key.p == ct_schema_note_key().p) {
             ct_str note = ct_value_text(&f->entry[i].value);
 
-            f->entry[i] = f->entry[--f->n];
+            memmove(&f->entry[i], &f->entry[i + 1], (--f->n - i) * sizeof *f->entry);
             return note;
         }
     return CT_STR("");
