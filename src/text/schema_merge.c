@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define FIRST_ROOM 8
+#define MAX_SEEN   16    /* definitions of one property that a further one is compared with */
 #define MAX_WORK   65536 /* comparisons of each with each, beyond which lists stay apart */
 
 /* No keyword of JSON Schema; whoever sends it gets nothing from it. */
@@ -241,14 +242,13 @@ static ct_value both_properties(ct_schemas *s, const ct_value *x, const ct_value
     return ct_fields_map(s, &f);
 }
 
-/* The strings of both lists, each once. */
-static ct_value union_strings(ct_schemas *s, const ct_value *x, const ct_value *y)
+/* The strings of all lists, each once, in order of appearance. */
+static ct_value union_strings(ct_schemas *s, const ct_value *const *lists, size_t n)
 {
-    const ct_value *lists[2] = {x, y};
     ct_fields f = {0};
     ct_value map, *item;
 
-    for (size_t k = 0; k < 2; k++)
+    for (size_t k = 0; k < n; k++)
         for (size_t i = 0; lists[k]->kind == CT_VALUE_LIST && i < lists[k]->u.list.n; i++)
             if (lists[k]->u.list.item[i].kind == CT_VALUE_STRING)
                 ct_fields_put(s, &f, ct_value_text(&lists[k]->u.list.item[i]),
@@ -257,7 +257,7 @@ static ct_value union_strings(ct_schemas *s, const ct_value *x, const ct_value *
     item = ct_arena_zalloc(s->a, map.u.map->n, sizeof *item);
     if (!item) {
         s->full = true;
-        return *x;
+        return *lists[0];
     }
     for (size_t i = 0; i < map.u.map->n; i++)
         item[i] = map.u.map->entry[i].value;
@@ -326,7 +326,7 @@ static ct_value merge(ct_schemas *s, const ct_value *x, const ct_value *y)
         if (other && ct_str_is(e->key, "properties"))
             v = both_properties(s, &v, other);
         else if (other && ct_str_is(e->key, "required"))
-            v = union_strings(s, &v, other);
+            v = union_strings(s, (const ct_value *[]){&e->value, other}, 2);
         else if (other && ct_str_is(e->key, "enum"))
             v = common_values(s, &v, other, true);
         else if (other && ct_str_is(e->key, "items"))
@@ -381,16 +381,19 @@ static const ct_value *string_values(ct_schemas *s, const ct_value *flat)
 /* Alternatives that all are lists of strings: one list.  False when they are not. */
 static bool join_values(ct_schemas *s, ct_fields *f, const ct_value *flat, size_t n)
 {
-    ct_value list = ct_value_list(NULL, 0, CT_LIST_LIST), type = ct_value_str(CT_STR("string"));
+    const ct_value **lists = ct_arena_zalloc(s->a, n, sizeof *lists);
+    ct_value list, type = ct_value_str(CT_STR("string"));
 
-    for (size_t i = 0; i < n; i++) {
-        const ct_value *values = string_values(s, &flat[i]);
-
+    s->full = s->full || !lists;
+    for (size_t i = 0; lists && i < n; i++) {
+        lists[i] = string_values(s, &flat[i]);
         /* A description of one value would be lost in the joined list. */
-        if (!values || ct_value_get(&flat[i], "description") || ct_schema_note(&flat[i]))
+        if (!lists[i] || ct_value_get(&flat[i], "description") || ct_schema_note(&flat[i]))
             return false;
-        list = union_strings(s, &list, values);
     }
+    if (s->full)
+        return false;
+    list = union_strings(s, lists, n);
     ct_fields_put(s, f, CT_STR("type"), &type);
     ct_fields_put(s, f, CT_STR("enum"), &list);
     return true;
@@ -424,9 +427,10 @@ static ct_value any_definition(ct_schemas *s, ct_str name, const ct_value *flat,
         const ct_value *v = p && p->kind == CT_VALUE_MAP ? ct_map_find(p->u.map, name) : NULL;
         size_t k = 0;
 
-        while (v && k < m && !same_schema(&item[k], v))
+        /* Equal ones are seen once, unless there are very many. */
+        while (v && k < ct_min_size(m, MAX_SEEN) && !same_schema(&item[k], v))
             k++;
-        if (v && k == m)
+        if (v && k == ct_min_size(m, MAX_SEEN))
             item[m++] = *v;
     }
     if (m == 1)
@@ -528,41 +532,53 @@ static void set_nullable(ct_schemas *s, ct_value *flat)
     *flat = ct_fields_map(s, &f);
 }
 
-/* References opened in one alternative do not count in its neighbours, but do in what
- * lies within their union. */
-static ct_value flatten_union(ct_schemas *s, const ct_value *list)
+/* Flattens each of a list into flat, which has room.  References opened in one do not
+ * count in its neighbours, but do in what lies within all of them together. */
+static void flatten_each(ct_schemas *s, const ct_value *list, ct_value *flat)
 {
     const ct_value *open[CT_SCHEMA_MAX_REFS];
     unsigned start = s->n_open, n_open = 0;
-    ct_value *flat = ct_arena_zalloc(s->a, list->u.list.n, sizeof *flat), out;
-    ct_fields none = {0};
-    bool nullable = false;
-    size_t n = 0;
 
-    for (size_t i = 0; flat && i < list->u.list.n; i++) {
-        ct_value v = ct_schema_flatten(s, &list->u.list.item[i]);
-
+    for (size_t i = 0; i < list->u.list.n; i++) {
+        flat[i] = ct_schema_flatten(s, &list->u.list.item[i]);
         while (s->n_open > start) {
             s->n_open--;
             if (start + n_open < CT_SCHEMA_MAX_REFS)
                 open[n_open++] = s->open[s->n_open];
         }
-        if (is_null_schema(&v))
-            nullable = true;
-        else
-            flat[n++] = v;
     }
-    s->full = s->full || !flat;
     for (unsigned i = 0; i < n_open; i++)
         s->open[s->n_open++] = open[i];
-    if (s->full || (!n && !nullable))
-        return ct_fields_map(s, &none);
-    if (!n) {
-        ct_value null = ct_value_str(CT_STR("null"));
+}
 
-        ct_fields_put(s, &none, CT_STR("type"), &null);
-        return ct_fields_map(s, &none);
+static ct_value null_schema(ct_schemas *s)
+{
+    ct_value null = ct_value_str(CT_STR("null"));
+    ct_fields f = {0};
+
+    ct_fields_put(s, &f, CT_STR("type"), &null);
+    return ct_fields_map(s, &f);
+}
+
+static ct_value flatten_union(ct_schemas *s, const ct_value *list)
+{
+    ct_value *flat = ct_arena_zalloc(s->a, list->u.list.n, sizeof *flat), out;
+    bool nullable = false;
+    size_t n = 0;
+
+    if (!flat) {
+        s->full = true;
+        return null_schema(s);
     }
+    flatten_each(s, list, flat);
+    for (size_t i = 0; i < list->u.list.n; i++) {
+        if (is_null_schema(&flat[i]))
+            nullable = true;
+        else
+            flat[n++] = flat[i];
+    }
+    if (s->full || !n)
+        return null_schema(s);
     out = n == 1 ? flat[0] : join(s, flat, n);
     if (nullable)
         set_nullable(s, &out);
@@ -588,6 +604,33 @@ static ct_value too_deep(ct_schemas *s)
     return ct_fields_map(s, &f);
 }
 
+/* All of n schemas, flat ones, merged in pairs of neighbours: near-linear for any n. */
+static ct_value merge_all(ct_schemas *s, ct_value *part, size_t n)
+{
+    while (n > 1 && !s->full) {
+        size_t half = 0;
+
+        for (size_t i = 0; i < n; i += 2)
+            part[half++] = i + 1 < n ? merge(s, &part[i], &part[i + 1]) : part[i];
+        n = half;
+    }
+    return part[0];
+}
+
+static ct_value flatten_all(ct_schemas *s, const ct_value *out, const ct_value *list)
+{
+    size_t n = list->u.list.n;
+    ct_value *part = ct_arena_zalloc(s->a, n + 1, sizeof *part);
+
+    if (!part) {
+        s->full = true;
+        return *out;
+    }
+    part[0] = *out;
+    flatten_each(s, list, part + 1);
+    return merge_all(s, part, n + 1);
+}
+
 static ct_value flatten_map(ct_schemas *s, const ct_value *schema)
 {
     static const char *const gone[] = {"$ref",  "allOf", "anyOf",       "oneOf",
@@ -605,10 +648,8 @@ static ct_value flatten_map(ct_schemas *s, const ct_value *schema)
         part = flatten_ref(s, ref);
         out = merge(s, &out, &part);
     }
-    for (size_t i = 0; all && all->kind == CT_VALUE_LIST && i < all->u.list.n && !s->full; i++) {
-        part = ct_schema_flatten(s, &all->u.list.item[i]);
-        out = merge(s, &out, &part);
-    }
+    if (all && all->kind == CT_VALUE_LIST && !s->full)
+        out = flatten_all(s, &out, all);
     for (size_t k = 0; k < CT_LEN(unions); k++) {
         const ct_value *list = ct_value_get(schema, unions[k]);
 

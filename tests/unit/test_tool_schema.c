@@ -116,6 +116,9 @@ static void all_of(void **state)
             "\"required\":[\"p\",\"q\"]}]}",
             "{\"type\": \"object\", \"properties\": {\"p\": {\"type\": \"integer\"}, \"q\": "
             "{\"type\": \"string\"}}, \"required\": [\"p\", \"q\"]}");
+    /* One base that two members have in common. */
+    becomes("{\"allOf\":[{\"$ref\":\"#/$defs/D\"},{\"allOf\":[{\"$ref\":\"#/$defs/D\"}]}]}",
+            "{\"type\": \"string\", \"enum\": [\"a\", \"b\"]}");
     becomes("{\"allOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\"]}]}",
             "{\"type\": \"string\", \"enum\": [\"b\"]}");
 }
