@@ -25,7 +25,8 @@ static ct_value object(const ct_map_entry *entry, size_t n)
     ct_value v;
 
     assert_non_null(e);
-    memcpy(e, entry, n * sizeof *e);
+    if (n)
+        memcpy(e, entry, n * sizeof *e);
     assert_true(ct_value_build_map(&v, e, n, &arena));
     return v;
 }
