@@ -41,6 +41,9 @@ ct_value ct_schema_flatten(ct_schemas *s, const ct_value *schema);
 /* The compact notation of a schema, at most CT_SCHEMA_MAX_NOTE_BYTES. */
 void ct_schema_put_note(ct_schemas *s, ct_buf *out, const ct_value *schema);
 
+/* The forms of a flat schema whose `type` is a list, with or without null; gives how many. */
+size_t ct_schema_put_types(ct_schemas *s, ct_buf *out, const ct_value *flat, bool null);
+
 /* The one type of a flat schema, said or to be seen from its other keywords; an empty
  * string when anything may come. */
 ct_str ct_schema_type(const ct_value *flat);

@@ -184,17 +184,30 @@ static void put_array(ct_schemas *s, ct_buf *out, const ct_value *flat)
     }
 }
 
-static void put_types(ct_buf *out, const ct_value *list)
+static void put_type(ct_schemas *s, ct_buf *out, const ct_value *flat, const ct_value *type)
 {
-    for (size_t i = 0; i < list->u.list.n; i++) {
+    if (is_type(type, "object"))
+        put_object(s, out, flat);
+    else if (is_type(type, "array"))
+        put_array(s, out, flat);
+    else
+        ct_buf_add(out, type->u.text.p, type->u.text.n);
+}
+
+size_t ct_schema_put_types(ct_schemas *s, ct_buf *out, const ct_value *flat, bool null)
+{
+    const ct_value *list = ct_value_get(flat, "type");
+    size_t n = 0;
+
+    for (size_t i = 0; list && list->kind == CT_VALUE_LIST && i < list->u.list.n; i++) {
         const ct_value *t = &list->u.list.item[i];
 
-        ct_buf_addz(out, i ? " | " : "");
-        if (t->kind == CT_VALUE_STRING)
-            ct_buf_add(out, t->u.text.p, t->u.text.n);
-        else
-            put_value(out, t);
+        if (t->kind != CT_VALUE_STRING || (!null && is_type(t, "null")))
+            continue;
+        ct_buf_addz(out, n++ ? " | " : "");
+        put_type(s, out, flat, t);
     }
+    return n;
 }
 
 static void put_body(ct_schemas *s, ct_buf *out, const ct_value *flat)
@@ -208,7 +221,7 @@ static void put_body(ct_schemas *s, ct_buf *out, const ct_value *flat)
     else if (values && values->kind == CT_VALUE_LIST && values->u.list.n)
         put_values(out, values);
     else if (type && type->kind == CT_VALUE_LIST && type->u.list.n > 1)
-        put_types(out, type);
+        ct_schema_put_types(s, out, flat, true);
     else if (ct_str_is(t, "object"))
         put_object(s, out, flat);
     else if (ct_str_is(t, "array"))

@@ -245,22 +245,13 @@ static bool all_null(const ct_value *list)
 }
 
 /* Several types: the first is printed, all are noted. */
-static void note_types(ct_schemas *s, ct_fields *f, const ct_value *list)
+static void note_types(ct_schemas *s, ct_fields *f, const ct_value *flat)
 {
-    size_t n = 0;
     ct_buf b;
 
-    ct_buf_init(&b, CT_SCHEMA_MAX_NOTE_BYTES);
+    ct_buf_init(&b, (size_t)4 * CT_SCHEMA_MAX_NOTE_BYTES);
     ct_buf_addz(&b, "Type: ");
-    for (size_t i = 0; i < list->u.list.n; i++) {
-        const ct_value *t = &list->u.list.item[i];
-
-        if (t->kind != CT_VALUE_STRING || is_word(t, "null"))
-            continue;
-        ct_buf_addz(&b, n++ ? " | " : "");
-        ct_buf_add(&b, t->u.text.p, t->u.text.n);
-    }
-    if (n > 1)
+    if (ct_schema_put_types(s, &b, flat, false) > 1)
         ct_schema_add_note(s, f, ct_buf_str(&b));
     ct_buf_deinit(&b);
 }
@@ -287,7 +278,14 @@ static void put_type(ct_schemas *s, ct_fields *f, const ct_value *flat, place p)
         if (is_word(&type->u.list.item[i], "null"))
             put_flag(s, f, "nullable");
     if (list)
-        note_types(s, f, type);
+        note_types(s, f, flat);
+}
+
+static bool is_array(const ct_value *flat)
+{
+    ct_value type = ct_value_str(ct_schema_type(flat));
+
+    return is_word(&type, "array");
 }
 
 static void put_items(ct_schemas *s, ct_fields *f, const ct_value *flat, place p)
@@ -298,11 +296,12 @@ static void put_items(ct_schemas *s, ct_fields *f, const ct_value *flat, place p
 
     if (items && items->kind == CT_VALUE_LIST)
         tuple = items;
-    if (tuple && tuple->kind == CT_VALUE_LIST) {
+    if (tuple && tuple->kind == CT_VALUE_LIST && is_array(flat)) {
         note_schema(s, f, "Items in order: ", CT_STR(""), flat);
         return;
     }
-    if (!items || items->kind != CT_VALUE_MAP)
+    /* Elsewhere it is no part of the form, and an object would have it for a property. */
+    if (!items || items->kind != CT_VALUE_MAP || !(is_array(flat) || prints_all(p)))
         return;
     v = simplify(s, items, items_place(p));
     ct_fields_put(s, f, CT_STR("items"), &v);
@@ -368,8 +367,10 @@ static void put_others(ct_schemas *s, ct_fields *f, const ct_value *flat, place 
         "description", "type",       "enum",     "const",    "items",
         "prefixItems", "properties", "required", "nullable", "patternProperties",
     };
-    bool bare = p == PLACE_PROPERTY && ct_str_is(ct_schema_type(flat), "object") &&
-                !ct_value_get(flat, "properties");
+    ct_value type = ct_value_str(ct_schema_type(flat));
+    bool bare = p == PLACE_PROPERTY && is_word(&type, "object") &&
+                (!ct_value_get(flat, "properties") ||
+                 ct_value_get(flat, "properties")->kind != CT_VALUE_MAP);
 
     for (size_t i = 0; i < flat->u.map->n; i++) {
         const ct_map_entry *e = &flat->u.map->entry[i];

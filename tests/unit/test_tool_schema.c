@@ -50,6 +50,11 @@ static void types(void **state)
     becomes("{\"type\":[\"string\",\"null\"]}", "{\"type\": \"string\", \"nullable\": true}");
     becomes("{\"type\":[\"integer\",\"string\"],\"description\":\"Id.\"}",
             "{\"type\": \"integer\", \"description\": \"Id. Type: integer | string.\"}");
+    becomes("{\"type\":[\"string\",\"array\",\"null\"],\"items\":{\"type\":\"integer\"}}",
+            "{\"type\": \"string\", \"nullable\": true, \"description\": "
+            "\"Type: string | array of integer.\"}");
+    /* Items of an object would be printed as a property. */
+    becomes("{\"type\":\"object\",\"items\":{\"type\":\"string\"}}", "{\"type\": \"object\"}");
     becomes("{\"type\":[\"null\"]}", "{\"type\": \"null\"}");
     becomes("{}", "{\"type\": \"any\"}");
     becomes("true", "{\"type\": \"any\"}");
@@ -168,6 +173,10 @@ static void arrays_and_open_objects(void **state)
     becomes("{\"type\":\"object\",\"title\":\"T\"}", "{\"type\": \"object\"}");
     becomes("{\"type\":\"string\",\"required\":true}",
             "{\"type\": \"string\", \"description\": \"Required.\"}");
+    becomes("{\"type\":\"array\",\"items\":{\"type\":[\"string\",\"array\"],\"items\":{\"$ref\":"
+            "\"#/$defs/D\"}}}",
+            "{\"type\": \"array\", \"items\": {\"type\": [\"string\", \"array\"], \"items\": "
+            "{\"type\": \"string\", \"enum\": [\"a\", \"b\"]}}}");
 }
 
 /* {"tools": [{function: {name, REST}}]} becomes the same with WANT. */
