@@ -19,7 +19,9 @@
 /* Most that an arena can take for each byte of the file (the tries of added tokens: half
  * the file at 16 bytes; the table of merges: up to 32 bytes for 6), and its fixed tables. */
 #define ARENA_BYTES_PER_BYTE 16
-#define ARENA_FIXED_BYTES    ((size_t)16 << 20)
+/* Smaller files make tables that fit ordinary pages and caches. */
+#define HUGE_FROM_BYTES   ((size_t)4 << 20)
+#define ARENA_FIXED_BYTES ((size_t)16 << 20)
 
 typedef struct added_token {
     struct added_token *next;
@@ -405,6 +407,10 @@ static ct_status load_into(loader *l, const char *name, ct_str text)
     st = ct_arena_init(&l->t->arena, arena_bytes, l->err);
     if (!st)
         st = ct_arena_init(&l->scratch, arena_bytes, l->err);
+    if (!st && text.n >= HUGE_FROM_BYTES) {
+        ct_arena_prefer_huge(&l->t->arena);
+        ct_arena_prefer_huge(&l->scratch);
+    }
     if (!st)
         st = ct_vocab_init(&l->t->vocab, &l->t->arena, (uint32_t)room, l->err);
     if (st)
