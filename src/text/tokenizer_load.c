@@ -412,6 +412,8 @@ static ct_status load_into(loader *l, const char *name, ct_str text)
         ct_arena_prefer_huge(&l->scratch);
     }
     if (!st)
+        st = ct_words_init(&l->t->words, text.n >= HUGE_FROM_BYTES, l->err);
+    if (!st)
         st = ct_vocab_init(&l->t->vocab, &l->t->arena, (uint32_t)room, l->err);
     if (st)
         return at_place(l, st, "memory");
