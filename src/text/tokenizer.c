@@ -112,7 +112,9 @@ static ct_status merge_segment(encoder *e, ct_str s)
     for (size_t at = 0; !st && at < s.n; at += len) {
         uint32_t cp = ct_utf8_known(s.p + at, &len), id;
 
-        id = ct_vocab_char(&t->vocab, cp == ' ' ? CT_SPACE_MARK : cp);
+        if (cp == ' ')
+            cp = CT_SPACE_MARK;
+        id = ct_vocab_char(&t->vocab, cp);
         st = id == CT_TOKEN_NONE ? add_bytes(e, cp) : add_char(e, id);
     }
     return st ? st : flush(e);
