@@ -22,7 +22,7 @@ static uint32_t first_char(ct_str piece)
 {
     unsigned len;
 
-    return ct_utf8_next(piece, 0, &len);
+    return ct_utf8_known(piece.p, &len);
 }
 
 static uint32_t last_char(ct_str piece)
@@ -32,7 +32,7 @@ static uint32_t last_char(ct_str piece)
 
     while (at > 0 && ((unsigned char)piece.p[at] & 0xc0) == 0x80)
         at--;
-    return ct_utf8_next(piece, at, &len);
+    return ct_utf8_known(piece.p + at, &len);
 }
 
 ct_status ct_merges_add(ct_merges *m, const ct_vocab_query *join, uint32_t left, uint32_t right,
