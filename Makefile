@@ -1,7 +1,7 @@
 # make            build/release/carat and libcarat.a
 # make check      the whole default test suite (tests/check.sh)
 # make units      unit and golden tests of one build;   make fuzz: the fuzz targets (clang)
-# make benches    what docs/SPEED.md runs, one binary for each bench/*.c
+# make bench      the programs of bench/, which time what docs/SPEED.md says
 # make layers     direction of includes;                make format / format-check
 # SAN=1           AddressSanitizer and UBSan, in build/san
 # CUDA=0          leaves the CUDA part out (default: built when nvcc is found)
@@ -69,6 +69,7 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libcarat.a Makefile
 $(BUILD)/bench/%: bench/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a $(LDLIBS)
+bench: $(BENCH_BIN)
 
 # The reference tokenizer travels packed; tests read it unpacked.
 build/shared/tokenizer.json: $(wildcard $(SHARED)/data/tokenizer/tokenizer.json.xz)
@@ -102,8 +103,6 @@ build/fuzz/fuzz_%: fuzz/fuzz_%.c build/fuzz/libcarat.a
 	clang $(CPPFLAGS) $(FUZZFLAGS) -fsanitize=fuzzer -o $@ $< build/fuzz/libcarat.a -lm -lpthread
 fuzz: $(FUZZ_BIN)
 
-benches: $(BENCH_BIN)
-
 layers:
 	sh tools/check_layers.sh
 
@@ -120,4 +119,4 @@ clean:
 	rm -rf build
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all tests units fuzz benches layers format format-check check clean
+.PHONY: all bench tests units fuzz layers format format-check check clean

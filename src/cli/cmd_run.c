@@ -7,12 +7,15 @@
 #include "cli/options.h"
 #include "cli/sampling_options.h"
 #include "engine/engine.h"
+#include "engine/stop.h"
 #include "text/chat.h"
+#include "text/message.h"
 #include "text/tokenizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_MAX_NEW  512
 #define MAX_PROMPT_BYTES ((size_t)64 << 20)
@@ -36,7 +39,15 @@ typedef struct run {
     ct_ids prompt, answer;
     ct_detok detok;
     ct_buf text;  /* the answer so far, control tokens left out */
-    size_t shown; /* bytes of it already printed */
+    size_t shown; /* bytes of it, or of the message's content, already printed */
+    /* With the chat template: what the answer is made of, and the stop strings, which are
+     * looked for in its content alone; the engine has them otherwise. */
+    ct_output *output;
+    ct_message *message;
+    ct_stop *stop; /* NULL: none */
+    ct_stop_progress progress;
+    int part; /* kind of the event printed last, or -1 */
+    bool dim; /* standard output is a terminal */
     ct_finish finish;
     ct_usage usage;
     bool done;
@@ -49,12 +60,13 @@ static const char help[] =
     "  -m MODEL         directory of the checkpoint\n"
     "  -p TEXT          the user's message; - reads it from standard input\n"
     "  --system TEXT    system message before it\n"
-    "  --think          let the model think first\n"
+    "  --think          let the model think first, and show the thought\n"
     "  --raw            the prompt as it is, without the chat template\n"
     "  --ids 2,5,...    the prompt as token ids\n"
     "  -n N             longest answer in tokens (default 512)\n" CT_SAMPLING_HELP
     "  --template FILE  this chat template instead of the checkpoint's\n"
-    "  --json           {text, ids, finish_reason, usage, timings} on one line\n"
+    "  --json           {text, ids, content, reasoning_content, tool_calls, finish_reason,\n"
+    "                   usage, timings} on one line\n"
     "  --mode f32|bf16  activations: full (default), or rounded where the bf16 reference does\n"
     "  --threads N      default: every CPU that this process may use\n"
     "  --backend NAME   what computes: ref, cpu (default: cpu; ref in bf16 mode)\n";
@@ -203,11 +215,107 @@ static ct_status parse_ids(ct_ids *out, const char *text, ct_error *err)
 /* Prints up to byte n. */
 static void show_text(run *r, size_t n)
 {
-    if (r->opt.json || n == r->shown)
+    if (r->opt.json || n <= r->shown)
         return;
     fwrite(r->text.p + r->shown, 1, n - r->shown, stdout);
     fflush(stdout);
     r->shown = n;
+}
+
+/* Parts of an answer stand on lines of their own; a thought is dim, or labelled where
+ * nothing can be dim. */
+static void begin_part(run *r, ct_event_kind kind)
+{
+    bool was_thought = r->part == CT_EVENT_REASONING;
+
+    if (r->part == (int)kind)
+        return;
+    if (was_thought && r->dim)
+        fputs("\033[0m", stdout);
+    if (r->part >= 0)
+        putchar('\n');
+    if (kind == CT_EVENT_REASONING)
+        fputs(r->dim ? "\033[2m" : "thought: ", stdout);
+    else if (kind == CT_EVENT_CONTENT && was_thought && !r->dim)
+        fputs("answer: ", stdout);
+    r->part = (int)kind;
+}
+
+static void end_parts(run *r)
+{
+    if (r->part == CT_EVENT_REASONING && r->dim)
+        fputs("\033[0m", stdout);
+    putchar('\n');
+}
+
+/* Prints the content up to byte n. */
+static void show_content(run *r, size_t n)
+{
+    ct_str content = ct_message_content(r->message);
+
+    if (r->opt.json || n <= r->shown)
+        return;
+    begin_part(r, CT_EVENT_CONTENT);
+    fwrite(content.p + r->shown, 1, n - r->shown, stdout);
+    fflush(stdout);
+    r->shown = n;
+}
+
+/* Stop strings are looked for in the content; a match cuts it, and the text with it. */
+static void look_in_content(run *r, ct_str fresh)
+{
+    size_t n = ct_message_content(r->message).n, safe = n;
+
+    if (!r->stop) {
+        show_content(r, n);
+        return;
+    }
+    r->progress = ct_stop_feed(r->stop, fresh, r->answer.n > r->opt.sampling.p.min_tokens);
+    safe = (size_t)r->progress.safe;
+    if (r->progress.found) {
+        r->text.n -= ct_min_size(n - safe, r->text.n);
+        ct_message_cut_content(r->message, safe);
+    }
+    show_content(r, safe);
+}
+
+/* Everything but content. */
+static void show_event(run *r, const ct_event *e)
+{
+    if (r->opt.json || (e->kind == CT_EVENT_REASONING && !r->opt.think))
+        return;
+    show_content(r, ct_message_content(r->message).n);
+    if (e->kind == CT_EVENT_REASONING)
+        begin_part(r, e->kind);
+    if (e->kind == CT_EVENT_CALL) {
+        r->part = r->part < 0 ? -1 : CT_EVENT_CALL_END; /* each on a line of its own */
+        begin_part(r, e->kind);
+        fputs("call: ", stdout);
+    } else if (e->kind == CT_EVENT_ARGUMENTS && r->part == CT_EVENT_CALL) {
+        putchar(' ');
+        r->part = CT_EVENT_ARGUMENTS;
+    } else if (e->kind == CT_EVENT_CALL_VOID) {
+        fputs(" (not a call)", stdout);
+    }
+    fwrite(e->text.p, 1, e->text.n, stdout);
+    fflush(stdout);
+}
+
+static ct_status on_event(void *ctx, const ct_event *e, ct_error *err)
+{
+    run *r = ctx;
+    ct_status st;
+
+    if (r->progress.found)
+        return CT_OK;
+    st = ct_message_add(r->message, e, err);
+    if (st)
+        return st;
+    if (e->kind == CT_EVENT_CONTENT)
+        look_in_content(r, e->text);
+    else
+        show_event(r, e);
+    return CT_OK;
 }
 
 static ct_status take_token(run *r, const ct_reply *reply, ct_error *err)
@@ -216,7 +324,9 @@ static ct_status take_token(run *r, const ct_reply *reply, ct_error *err)
 
     if (!st)
         st = ct_detok_add(&r->detok, reply->u.token.id, &r->text, err);
-    if (!st)
+    if (!st && r->output)
+        st = ct_output_add(r->output, &reply->u.token.id, 1, on_event, r, err);
+    else if (!st)
         show_text(r, r->opt.sampling.stop.n ? (size_t)reply->u.token.safe_bytes : r->text.n);
     return st;
 }
@@ -230,19 +340,36 @@ static void finish_text(run *r, const ct_reply *reply)
     show_text(r, r->text.n);
 }
 
+/* The same with the chat template. */
+static ct_status finish_message(run *r, ct_finish finish, ct_error *err)
+{
+    bool stopped = finish == CT_FINISH_STOP || r->progress.found;
+    ct_status st;
+
+    if (!r->progress.found)
+        ct_detok_finish(&r->detok, &r->text);
+    st = ct_output_finish(r->output, stopped ? CT_OUTPUT_STOP : CT_OUTPUT_LENGTH, on_event, r, err);
+    show_content(r, ct_message_content(r->message).n);
+    return st;
+}
+
 static ct_status take_reply(run *r, const ct_reply *reply, ct_error *err)
 {
+    if (r->progress.found && reply->kind == CT_REPLY_TOKEN)
+        return CT_OK; /* computed before the engine heard of it */
     switch (reply->kind) {
     case CT_REPLY_PROMPT:
         break;
     case CT_REPLY_TOKEN:
         return take_token(r, reply, err);
     case CT_REPLY_CHOICE:
+        if (r->output)
+            return finish_message(r, reply->u.end.finish, err);
         finish_text(r, reply);
         break;
     case CT_REPLY_DONE:
         r->done = true;
-        r->finish = reply->u.done.finish;
+        r->finish = r->progress.found ? CT_FINISH_STOP : reply->u.done.finish;
         r->usage = reply->u.done.usage;
         if (reply->u.done.status)
             return ct_fail(err, reply->u.done.status, "%s", reply->u.done.error);
@@ -260,10 +387,16 @@ static ct_status generate(run *r, ct_error *err)
         ct_engine_step(r->engine);
         while (!st && ct_engine_poll(r->engine, &reply, 1))
             st = take_reply(r, &reply, err);
-        if (ct_cli_stop || ferror(stdout))
+        if (ct_cli_stop || ferror(stdout) || r->progress.found)
             ct_engine_cancel(r->engine, r->request);
     }
     return st;
+}
+
+static const char *finish_name(const run *r)
+{
+    return r->output && r->finish == CT_FINISH_STOP ? ct_output_finish_reason(r->output)
+                                                    : ct_finish_name(r->finish);
 }
 
 static void print_json(const run *r)
@@ -276,11 +409,16 @@ static void print_json(const run *r)
     ct_buf_addz(&b, ", \"ids\": [");
     for (size_t i = 0; i < r->answer.n; i++)
         ct_buf_addf(&b, "%s%" PRIu32, i ? ", " : "", r->answer.id[i]);
+    ct_buf_addz(&b, "], ");
+    if (r->output) {
+        ct_message_put_members(r->message, CT_STR("call_"), &b);
+        ct_buf_addz(&b, ", ");
+    }
     ct_buf_addf(&b,
-                "], \"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %zu, "
+                "\"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %zu, "
                 "\"completion_tokens\": %zu, \"total_tokens\": %zu}, \"seed\": %" PRIu64
                 ", \"timings\": {\"load_s\": %.6f, \"prefill_s\": %.6f, \"decode_s\": %.6f}}\n",
-                ct_finish_name(r->finish), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
+                finish_name(r), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
                 r->opt.sampling.p.seed, r->load_s, r->usage.prefill_s, r->usage.decode_s);
     fwrite(b.p, 1, b.n, stdout);
     ct_buf_deinit(&b);
@@ -295,7 +433,7 @@ static ct_status answer(run *r, ct_error *err)
     if (r->opt.json)
         print_json(r);
     else
-        putchar('\n');
+        end_parts(r);
     st = ct_cli_flush(err);
     /* The machine's form has finish_reason; a reader must be told that this is not all. */
     if (!st && r->finish == CT_FINISH_CANCELLED && !r->opt.json)
@@ -334,7 +472,7 @@ static ct_status submit(run *r, ct_error *err)
         .max_new = r->opt.max_new,
         .sampling = a->p,
         .stop = stop,
-        .n_stop = a->stop.n,
+        .n_stop = r->output ? 0 : a->stop.n,
         .stop_include = a->include_stop,
     };
 
@@ -343,6 +481,27 @@ static ct_status submit(run *r, ct_error *err)
     if (ct_engine_submit(r->engine, &request, &r->request, err) != CT_SUBMIT_TAKEN)
         return err->status;
     return CT_OK;
+}
+
+static ct_status open_stop(run *r, ct_error *err)
+{
+    const ct_sampling_args *a = &r->opt.sampling;
+    ct_str text[CT_OPTION_LIST_MAX];
+
+    for (size_t i = 0; i < a->stop.n; i++)
+        text[i] = ct_str_of(a->stop.item[i]);
+    return a->stop.n ? ct_stop_create(&r->stop, text, a->stop.n, a->include_stop, err) : CT_OK;
+}
+
+static ct_status open_output(run *r, ct_error *err)
+{
+    ct_status st = ct_message_create(&r->message, MAX_TEXT_BYTES, err);
+
+    if (!st)
+        st = open_stop(r, err);
+    if (st)
+        return st;
+    return ct_output_create(&r->output, r->tokenizer, NULL, r->prompt.id, r->prompt.n, err);
 }
 
 static ct_status load(run *r, ct_error *err)
@@ -356,6 +515,8 @@ static ct_status load(run *r, ct_error *err)
                                        r->model->config.vocab, err);
     if (!st && !r->opt.ids)
         st = encode_prompt(r, err);
+    if (!st && !r->opt.ids && !r->opt.raw)
+        st = open_output(r, err);
     if (!st)
         st = open_engine(r, err);
     return st ? st : submit(r, err);
@@ -364,6 +525,9 @@ static ct_status load(run *r, ct_error *err)
 static void run_close(run *r)
 {
     ct_engine_destroy(r->engine);
+    ct_output_destroy(r->output);
+    ct_message_destroy(r->message);
+    ct_stop_destroy(r->stop);
     ct_sampling_args_deinit(&r->opt.sampling);
     ct_tokenizer_destroy(r->tokenizer);
     ct_model_close(r->model);
@@ -385,6 +549,8 @@ int ct_cmd_run(int argc, char **argv)
     if (r.opt.ids && parse_ids(&r.prompt, r.opt.ids, &err))
         return ct_cli_usage("%s", err.text);
     ct_buf_init(&r.text, MAX_TEXT_BYTES);
+    r.part = -1;
+    r.dim = isatty(STDOUT_FILENO);
     st = load(&r, &err);
     r.load_s = ct_now_s() - start;
     if (!st) {

@@ -78,6 +78,11 @@ said=$($carat run -m $demo -p "Tell me a story." --temp 0 -n 120)
 other=$($carat run -m $demo -p "Tell me a story." --temp 0 -n 120 --dry-multiplier 100)
 [ "$said" != "$other" ] || want "dry" "another answer" "$other"
 
+# The thought says it too; a stop string is looked for in the content only.
+case $($carat run -m $demo -p "What is 2 plus 2?" --temp 0 --think --stop "= 4" --json) in
+*'"content": "2 + 2 ", "reasoning_content": "2 + 2 = 4. So 4."'*'"finish_reason": "stop"'*) ;;
+*) want "stop string and thought" "content cut, thought whole" "something else" ;;
+esac
 fails "no model" 2 "run: -m is missing; see carat run --help" run -p x
 fails "no prompt" 2 "run: give the prompt by -p or by --ids, one of the two" run -m $demo
 fails "unknown option" 2 "run: unknown option '--wat'; see carat run --help" run --wat
