@@ -1,7 +1,5 @@
 /* What the page size costs: bytes, work on the tables, attention over pages.
- * From the root of the repository, after make:
- *   gcc -std=c17 -O3 -D_GNU_SOURCE -Isrc -o build/bench_kv bench/bench_kv.c \
- *       build/release/libcarat.a -lm -lpthread && build/bench_kv */
+ * make build/release/bench/bench_kv && build/release/bench/bench_kv */
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/pool.h"
