@@ -1,6 +1,7 @@
 # make            build/release/carat and libcarat.a
 # make check      the whole default test suite (tests/check.sh)
 # make units      unit and golden tests of one build;   make fuzz: the fuzz targets (clang)
+# make bench      the programs of bench/, which time what docs/SPEED.md says
 # make layers     direction of includes;                make format / format-check
 # SAN=1           AddressSanitizer and UBSan, in build/san
 # CUDA=0          leaves the CUDA part out (default: built when nvcc is found)
@@ -40,6 +41,7 @@ TEST_SRC := $(wildcard tests/unit/test_*.c tests/golden/test_*.c)
 FUZZ_SRC := $(wildcard fuzz/fuzz_*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/%.o)
+BENCH_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 FUZZ_BIN := $(FUZZ_SRC:fuzz/%.c=build/fuzz/%)
 SHARED   := $(or $(CARAT_SHARED),../shared)
@@ -64,9 +66,10 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a -lcmocka $(LDLIBS)
 
-$(BUILD)/bench/bench_kv: bench/bench_kv.c $(BUILD)/libcarat.a Makefile
+$(BUILD)/bench/%: bench/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a $(LDLIBS)
+bench: $(BENCH_BIN)
 
 # The reference tokenizer travels packed; tests read it unpacked.
 build/shared/tokenizer.json: $(wildcard $(SHARED)/data/tokenizer/tokenizer.json.xz)
@@ -106,4 +109,4 @@ clean:
 	rm -rf build
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all tests units fuzz layers format format-check check clean
+.PHONY: all bench tests units fuzz layers format format-check check clean

@@ -26,6 +26,12 @@ void ct_arena_deinit(ct_arena *a)
     *a = (ct_arena){0};
 }
 
+void ct_arena_prefer_huge(ct_arena *a)
+{
+    if (a->base)
+        (void)madvise(a->base, a->cap_bytes, MADV_HUGEPAGE);
+}
+
 void *ct_arena_alloc(ct_arena *a, size_t n_bytes, size_t align)
 {
     size_t start, end;

@@ -72,34 +72,45 @@ static ct_status read_escape(ct_json *j, ct_error *err)
     return CT_OK;
 }
 
+/* Moves the cursor to the first byte that a string does not take as it stands: a quote, a
+ * backslash, a control character, or the end.  True when a byte on the way is not ASCII. */
+static bool pass_plain(ct_json *j)
+{
+    const unsigned char *p = (const unsigned char *)j->text.p;
+    size_t at = j->at;
+    unsigned char seen = 0;
+
+    while (at < j->text.n && p[at] >= 0x20 && p[at] != '"' && p[at] != '\\')
+        seen |= p[at++];
+    j->at = at;
+    return seen >= 0x80;
+}
+
 /* Cursor is just behind the opening quote. */
 static ct_status read_string(ct_json *j, ct_json_token *t, ct_error *err)
 {
-    size_t begin = j->at;
+    size_t begin = j->at, bad;
+    bool is_ascii = true;
     ct_str body;
-    size_t bad;
     ct_status st;
 
     t->escaped = false;
     for (;;) {
-        unsigned char c = (unsigned char)peek(j);
-
+        is_ascii &= !pass_plain(j);
         if (at_end(j))
             return json_fail(j, "unterminated string", err);
-        if (c == '"')
+        if (peek(j) == '"')
             break;
-        if (c < 0x20)
+        if (peek(j) != '\\')
             return json_fail(j, "control character in a string", err);
         j->at++;
-        if (c == '\\') {
-            t->escaped = true;
-            st = read_escape(j, err);
-            if (st)
-                return st;
-        }
+        t->escaped = true;
+        st = read_escape(j, err);
+        if (st)
+            return st;
     }
     body = (ct_str){j->text.p + begin, j->at - begin};
-    bad = ct_utf8_valid_prefix(body);
+    bad = is_ascii ? body.n : ct_utf8_valid_prefix(body);
     if (bad < body.n) {
         j->at = begin + bad;
         return json_fail(j, "string is not valid UTF-8", err);
@@ -436,12 +447,11 @@ ct_status ct_json_double(const ct_json *j, const ct_json_token *t, const char *w
     return CT_OK;
 }
 
-void ct_json_put_str(ct_buf *b, ct_str s)
+void ct_json_put_chars(ct_buf *b, ct_str s)
 {
     static const char hex[] = "0123456789abcdef";
     size_t at = 0, plain = 0; /* s[plain, at) is waiting to be copied as it is */
 
-    ct_buf_addc(b, '"');
     while (at < s.n) {
         unsigned char c = (unsigned char)s.p[at];
         unsigned len = 1;
@@ -467,5 +477,11 @@ void ct_json_put_str(ct_buf *b, ct_str s)
     }
     if (at > plain)
         ct_buf_add(b, s.p + plain, at - plain);
+}
+
+void ct_json_put_str(ct_buf *b, ct_str s)
+{
+    ct_buf_addc(b, '"');
+    ct_json_put_chars(b, s);
     ct_buf_addc(b, '"');
 }

@@ -74,5 +74,8 @@ ct_status ct_json_double(const ct_json *j, const ct_json_token *t, const char *w
 
 /* Appends s as a quoted JSON string.  Bytes that are not valid UTF-8 become U+FFFD. */
 void ct_json_put_str(ct_buf *b, ct_str s);
+/* The same without the quotes: for a string that is written in pieces of whole
+ * characters. */
+void ct_json_put_chars(ct_buf *b, ct_str s);
 
 #endif

@@ -60,16 +60,30 @@ unsigned ct_utf8_put(char out[4], uint32_t cp)
     return 4;
 }
 
+/* Passes over ASCII: eight bytes at a time, then one by one. */
+static size_t pass_ascii(ct_str s, size_t at)
+{
+    uint64_t word;
+
+    for (; s.n - at >= sizeof word; at += sizeof word) {
+        memcpy(&word, s.p + at, sizeof word);
+        if (word & 0x8080808080808080u)
+            break;
+    }
+    while (at < s.n && (unsigned char)s.p[at] < 0x80)
+        at++;
+    return at;
+}
+
 size_t ct_utf8_valid_prefix(ct_str s)
 {
     size_t at = 0;
     unsigned len;
 
     while (at < s.n) {
-        if ((unsigned char)s.p[at] < 0x80) {
-            at++;
-            continue;
-        }
+        at = pass_ascii(s, at);
+        if (at == s.n)
+            break;
         if (ct_utf8_next(s, at, &len) == CT_UTF8_INVALID)
             return at;
         at += len;

@@ -17,7 +17,8 @@ enum { CT_EXIT_OK = 0, CT_EXIT_ERROR = 1, CT_EXIT_USAGE = 2 };
 /* argv[0] is the subcommand's name.  Returns an exit status. */
 typedef int ct_cmd_fn(int argc, char **argv);
 
-ct_cmd_fn ct_cmd_run, ct_cmd_tokenize, ct_cmd_render, ct_cmd_logits, ct_cmd_inspect, ct_cmd_eval;
+ct_cmd_fn ct_cmd_run, ct_cmd_tokenize, ct_cmd_render, ct_cmd_parse, ct_cmd_logits, ct_cmd_inspect,
+    ct_cmd_eval;
 
 /* One line on stderr, "carat: …", with control characters escaped; returns
  * CT_EXIT_ERROR. */

@@ -5,14 +5,17 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/options.h"
+#include "cli/sampling_options.h"
 #include "engine/generate.h"
+#include "engine/stop.h"
 #include "text/chat.h"
+#include "text/message.h"
 #include "text/tokenizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #define DEFAULT_MAX_NEW  512
 #define MAX_PROMPT_BYTES ((size_t)64 << 20)
@@ -21,9 +24,9 @@
 
 typedef struct run_options {
     const char *model, *prompt, *system, *ids, *template_file;
-    bool raw, think, json, seeded, has_temp, has_top_k, has_top_p;
+    bool raw, think, json;
     uint32_t max_new;
-    ct_sampling sampling;
+    ct_sampling_args sampling;
     ct_session_options session;
 } run_options;
 
@@ -34,8 +37,16 @@ typedef struct run {
     ct_session *session;
     ct_ids prompt, answer;
     ct_detok detok;
-    ct_buf text;  /* the answer so far, control tokens left out */
-    size_t shown; /* bytes of it already printed */
+    ct_buf text; /* the answer so far, control tokens left out */
+    size_t fed;  /* bytes of it that `stop` has seen */
+    ct_stop *stop;
+    ct_stop_progress progress;
+    size_t shown; /* bytes of it, or of the message's content, already printed */
+    /* With the chat template: what the answer is made of.  Else NULL. */
+    ct_output *output;
+    ct_message *message;
+    int part; /* kind of the event printed last, or -1 */
+    bool dim; /* standard output is a terminal */
     ct_status token_status;
     ct_error token_err; /* of token_status */
     double load_s;
@@ -47,16 +58,13 @@ static const char help[] =
     "  -m MODEL         directory of the checkpoint\n"
     "  -p TEXT          the user's message; - reads it from standard input\n"
     "  --system TEXT    system message before it\n"
-    "  --think          let the model think first\n"
+    "  --think          let the model think first, and show the thought\n"
     "  --raw            the prompt as it is, without the chat template\n"
     "  --ids 2,5,...    the prompt as token ids\n"
-    "  -n N             longest answer in tokens (default 512)\n"
-    "  --temp T         temperature, 0 is greedy (default: the checkpoint's)\n"
-    "  --top-k K        sample among the K best, 0 for all (default: the checkpoint's)\n"
-    "  --top-p P        sample among the best of total probability P (likewise)\n"
-    "  --seed S         same seed, same answer (default: drawn; --json shows it)\n"
+    "  -n N             longest answer in tokens (default 512)\n" CT_SAMPLING_HELP
     "  --template FILE  this chat template instead of the checkpoint's\n"
-    "  --json           {text, ids, finish_reason, usage, timings} on one line\n"
+    "  --json           {text, ids, content, reasoning_content, tool_calls, finish_reason,\n"
+    "                   usage, timings} on one line\n"
     "  --mode f32|bf16  activations: full (default), or rounded where the bf16 reference does\n"
     "  --threads N      default: every CPU that this process may use\n"
     "  --backend ref    what computes (default: the best present)\n";
@@ -74,20 +82,15 @@ static int parse_options(run_options *o, int argc, char **argv)
         {"--raw", NULL, CT_OPTION_FLAG, .out = &o->raw},
         {"--ids", NULL, CT_OPTION_TEXT, .out = &o->ids},
         {"-n", "--max-tokens", CT_OPTION_U32, .out = &o->max_new, .min = 1, .max = INT32_MAX},
-        {"--temp", "--temperature", CT_OPTION_DOUBLE, .out = &o->sampling.temperature, .max = 100,
-         .given = &o->has_temp},
-        {"--top-k", NULL, CT_OPTION_U32, .out = &o->sampling.top_k, .max = INT32_MAX,
-         .given = &o->has_top_k},
-        {"--top-p", NULL, CT_OPTION_DOUBLE, .out = &o->sampling.top_p, .min = 1e-9, .max = 1,
-         .given = &o->has_top_p},
-        {"--seed", NULL, CT_OPTION_U64, .out = &o->sampling.seed, .given = &o->seeded},
         {"--template", NULL, CT_OPTION_TEXT, .out = &o->template_file},
         {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
+        CT_SAMPLING_OPTIONS(o->sampling),
         CT_SESSION_OPTIONS(o->session),
     };
     int status;
 
     o->max_new = DEFAULT_MAX_NEW;
+    ct_sampling_args_init(&o->sampling);
     status = ct_cli_options(options, CT_LEN(options), NULL, help, argc, argv);
     if (status >= 0)
         return status;
@@ -98,22 +101,6 @@ static int parse_options(run_options *o, int argc, char **argv)
                             "%s leaves out",
                             o->raw ? "--raw" : "--ids");
     return -1;
-}
-
-/* What the command line left open is the checkpoint's to say; the seed is drawn. */
-static ct_status complete_sampling(run_options *o, const ct_generation_config *g, ct_error *err)
-{
-    ct_sampling *s = &o->sampling;
-
-    if (!o->has_temp)
-        s->temperature = g->do_sample ? g->temperature : 0;
-    if (!o->has_top_k)
-        s->top_k = g->top_k;
-    if (!o->has_top_p)
-        s->top_p = g->top_p;
-    if (!o->seeded && getrandom(&s->seed, sizeof s->seed, 0) != sizeof s->seed)
-        return ct_fail(err, CT_EIO, "no random seed from the system; give --seed");
-    return CT_OK;
 }
 
 /* --- prompt ------------------------------------------------------------------ */
@@ -223,13 +210,119 @@ static ct_status parse_ids(ct_ids *out, const char *text, ct_error *err)
 
 /* --- answer ------------------------------------------------------------------ */
 
-static void show_text(run *r)
+/* Hands the new text to the stop strings; cuts it off behind a match. */
+static void look_for_stop(run *r)
 {
-    if (r->opt.json || r->text.n == r->shown)
+    const ct_str fresh = {r->text.p + r->fed, r->text.n - r->fed};
+
+    if (fresh.n == 0)
         return;
-    fwrite(r->text.p + r->shown, 1, r->text.n - r->shown, stdout);
+    r->progress = ct_stop_feed(r->stop, fresh, r->answer.n > r->opt.sampling.p.min_tokens);
+    if (r->progress.found)
+        r->text.n = (size_t)r->progress.safe;
+    r->fed = r->text.n;
+}
+
+/* Prints up to byte n. */
+static void show_text(run *r, size_t n)
+{
+    if (r->opt.json || n <= r->shown)
+        return;
+    fwrite(r->text.p + r->shown, 1, n - r->shown, stdout);
     fflush(stdout);
-    r->shown = r->text.n;
+    r->shown = n;
+}
+
+/* Parts of an answer stand on lines of their own; a thought is dim, or labelled where
+ * nothing can be dim. */
+static void begin_part(run *r, ct_event_kind kind)
+{
+    bool was_thought = r->part == CT_EVENT_REASONING;
+
+    if (r->part == (int)kind)
+        return;
+    if (was_thought && r->dim)
+        fputs("\033[0m", stdout);
+    if (r->part >= 0)
+        putchar('\n');
+    if (kind == CT_EVENT_REASONING)
+        fputs(r->dim ? "\033[2m" : "thought: ", stdout);
+    else if (kind == CT_EVENT_CONTENT && was_thought && !r->dim)
+        fputs("answer: ", stdout);
+    r->part = (int)kind;
+}
+
+static void end_parts(run *r)
+{
+    if (r->part == CT_EVENT_REASONING && r->dim)
+        fputs("\033[0m", stdout);
+    putchar('\n');
+}
+
+/* Prints the content up to byte n. */
+static void show_content(run *r, size_t n)
+{
+    ct_str content = ct_message_content(r->message);
+
+    if (r->opt.json || n <= r->shown)
+        return;
+    begin_part(r, CT_EVENT_CONTENT);
+    fwrite(content.p + r->shown, 1, n - r->shown, stdout);
+    fflush(stdout);
+    r->shown = n;
+}
+
+/* Stop strings are looked for in the content; a match cuts it, and the text with it. */
+static void look_in_content(run *r, ct_str fresh)
+{
+    size_t n = ct_message_content(r->message).n, safe;
+
+    r->progress = ct_stop_feed(r->stop, fresh, r->answer.n > r->opt.sampling.p.min_tokens);
+    safe = (size_t)r->progress.safe;
+    if (r->progress.found) {
+        r->text.n -= ct_min_size(n - safe, r->text.n);
+        ct_message_cut_content(r->message, safe);
+    }
+    show_content(r, safe);
+}
+
+/* Everything but content. */
+static void show_event(run *r, const ct_event *e)
+{
+    if (r->opt.json || (e->kind == CT_EVENT_REASONING && !r->opt.think))
+        return;
+    show_content(r, ct_message_content(r->message).n);
+    if (e->kind == CT_EVENT_REASONING)
+        begin_part(r, e->kind);
+    if (e->kind == CT_EVENT_CALL) {
+        r->part = r->part < 0 ? -1 : CT_EVENT_CALL_END; /* each on a line of its own */
+        begin_part(r, e->kind);
+        fputs("call: ", stdout);
+    } else if (e->kind == CT_EVENT_ARGUMENTS && r->part == CT_EVENT_CALL) {
+        putchar(' ');
+        r->part = CT_EVENT_ARGUMENTS;
+    } else if (e->kind == CT_EVENT_CALL_VOID) {
+        fputs(" (not a call)", stdout);
+    }
+    fwrite(e->text.p, 1, e->text.n, stdout);
+    fflush(stdout);
+}
+
+static ct_status on_event(void *ctx, const ct_event *e, ct_error *err)
+{
+    run *r = ctx;
+    ct_status st;
+
+    if (r->progress.found)
+        return CT_OK;
+    st = ct_message_add(r->message, e, err);
+    if (st)
+        return st;
+    if (e->kind == CT_EVENT_CONTENT)
+        look_in_content(r, e->text);
+    else
+        show_event(r, e);
+    return CT_OK;
 }
 
 static bool on_token(void *ctx, uint32_t id)
@@ -239,10 +332,48 @@ static bool on_token(void *ctx, uint32_t id)
     r->token_status = ct_ids_add(&r->answer, id, &r->token_err);
     if (!r->token_status)
         r->token_status = ct_detok_add(&r->detok, id, &r->text, &r->token_err);
+    if (!r->token_status && r->output)
+        r->token_status = ct_output_add(r->output, &id, 1, on_event, r, &r->token_err);
     if (r->token_status)
         return false;
-    show_text(r);
-    return !ferror(stdout); /* nobody is left to read the rest */
+    if (!r->output) {
+        look_for_stop(r);
+        show_text(r, (size_t)r->progress.safe);
+    }
+    return !r->progress.found && !ferror(stdout); /* nobody is left to read the rest */
+}
+
+/* The end of the text, held back until here. */
+static void finish_text(run *r, ct_generate_result *result)
+{
+    if (!r->progress.found) {
+        ct_detok_finish(&r->detok, &r->text);
+        look_for_stop(r);
+    }
+    if (r->progress.found)
+        result->finish = CT_FINISH_STOP;
+    show_text(r, r->text.n);
+}
+
+/* The same with the chat template. */
+static ct_status finish_message(run *r, ct_generate_result *result, ct_error *err)
+{
+    bool stopped = result->finish == CT_FINISH_STOP || r->progress.found;
+    ct_status st;
+
+    if (!r->progress.found)
+        ct_detok_finish(&r->detok, &r->text);
+    st = ct_output_finish(r->output, stopped ? CT_OUTPUT_STOP : CT_OUTPUT_LENGTH, on_event, r, err);
+    if (r->progress.found)
+        result->finish = CT_FINISH_STOP;
+    show_content(r, ct_message_content(r->message).n);
+    return st;
+}
+
+static const char *finish_name(const run *r, ct_finish finish)
+{
+    return r->output && finish == CT_FINISH_STOP ? ct_output_finish_reason(r->output)
+                                                 : ct_finish_name(finish);
 }
 
 static void print_json(const run *r, const ct_generate_result *result)
@@ -255,12 +386,17 @@ static void print_json(const run *r, const ct_generate_result *result)
     ct_buf_addz(&b, ", \"ids\": [");
     for (size_t i = 0; i < r->answer.n; i++)
         ct_buf_addf(&b, "%s%" PRIu32, i ? ", " : "", r->answer.id[i]);
+    ct_buf_addz(&b, "], ");
+    if (r->output) {
+        ct_message_put_members(r->message, CT_STR("call_"), &b);
+        ct_buf_addz(&b, ", ");
+    }
     ct_buf_addf(&b,
-                "], \"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %zu, "
+                "\"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %zu, "
                 "\"completion_tokens\": %zu, \"total_tokens\": %zu}, \"seed\": %" PRIu64
                 ", \"timings\": {\"load_s\": %.6f, \"prefill_s\": %.6f, \"decode_s\": %.6f}}\n",
-                ct_finish_name(result->finish), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
-                r->opt.sampling.seed, r->load_s, result->prefill_s, result->decode_s);
+                finish_name(r, result->finish), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
+                r->opt.sampling.p.seed, r->load_s, result->prefill_s, result->decode_s);
     fwrite(b.p, 1, b.n, stdout);
     ct_buf_deinit(&b);
 }
@@ -272,7 +408,7 @@ static ct_status answer(run *r, ct_error *err)
         .prompt = r->prompt.id,
         .n_prompt = (uint32_t)r->prompt.n,
         .max_new = r->opt.max_new,
-        .sampling = r->opt.sampling,
+        .sampling = r->opt.sampling.p,
         .on_token = on_token,
         .ctx = r,
         .stop = &ct_cli_stop,
@@ -285,13 +421,16 @@ static ct_status answer(run *r, ct_error *err)
     }
     if (st)
         return st;
-    ct_detok_finish(&r->detok, &r->text);
-    if (r->opt.json) {
+    if (r->output)
+        st = finish_message(r, &result, err);
+    else
+        finish_text(r, &result);
+    if (st)
+        return st;
+    if (r->opt.json)
         print_json(r, &result);
-    } else {
-        show_text(r);
-        putchar('\n');
-    }
+    else
+        end_parts(r);
     st = ct_cli_flush(err);
     /* The machine's form has finish_reason; a reader must be told that this is not all. */
     if (!st && result.finish == CT_FINISH_CANCELLED && !r->opt.json)
@@ -319,6 +458,25 @@ static ct_status open_session(run *r, ct_error *err)
     return ct_session_open(&r->session, r->model, &r->opt.session, err);
 }
 
+static ct_status open_stop(run *r, ct_error *err)
+{
+    const ct_sampling_args *a = &r->opt.sampling;
+    ct_str strings[CT_OPTION_LIST_MAX];
+
+    for (size_t i = 0; i < a->stop.n; i++)
+        strings[i] = ct_str_of(a->stop.item[i]);
+    return ct_stop_create(&r->stop, strings, a->stop.n, a->include_stop, err);
+}
+
+static ct_status open_output(run *r, ct_error *err)
+{
+    ct_status st = ct_message_create(&r->message, MAX_TEXT_BYTES, err);
+
+    if (st)
+        return st;
+    return ct_output_create(&r->output, r->tokenizer, NULL, r->prompt.id, r->prompt.n, err);
+}
+
 static ct_status load(run *r, ct_error *err)
 {
     ct_status st = ct_model_open(&r->model, r->opt.model, err);
@@ -326,15 +484,24 @@ static ct_status load(run *r, ct_error *err)
     if (!st)
         st = ct_cli_tokenizer(&r->tokenizer, r->opt.model, r->model, err);
     if (!st)
-        st = complete_sampling(&r->opt, &r->model->generation, err);
+        st = ct_sampling_args_complete(&r->opt.sampling, &r->model->generation, r->tokenizer,
+                                       r->model->config.vocab, err);
+    if (!st)
+        st = open_stop(r, err);
     if (!st && !r->opt.ids)
         st = encode_prompt(r, err);
+    if (!st && !r->opt.ids && !r->opt.raw)
+        st = open_output(r, err);
     return st ? st : open_session(r, err);
 }
 
 static void run_close(run *r)
 {
     ct_session_close(r->session);
+    ct_output_destroy(r->output);
+    ct_message_destroy(r->message);
+    ct_stop_destroy(r->stop);
+    ct_sampling_args_deinit(&r->opt.sampling);
     ct_tokenizer_destroy(r->tokenizer);
     ct_model_close(r->model);
     ct_ids_deinit(&r->prompt);
@@ -355,6 +522,8 @@ int ct_cmd_run(int argc, char **argv)
     if (r.opt.ids && parse_ids(&r.prompt, r.opt.ids, &err))
         return ct_cli_usage("%s", err.text);
     ct_buf_init(&r.text, MAX_TEXT_BYTES);
+    r.part = -1;
+    r.dim = isatty(STDOUT_FILENO);
     st = load(&r, &err);
     r.load_s = ct_now_s() - start;
     if (!st) {

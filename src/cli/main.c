@@ -24,6 +24,7 @@ static const struct {
     {"run", "one prompt in, one answer out", ct_cmd_run},
     {"tokenize", "text to token ids and back", ct_cmd_tokenize},
     {"render", "conversations to prompts by the chat template", ct_cmd_render},
+    {"parse", "what the model wrote to content, reasoning and tool calls", ct_cmd_parse},
     {"logits", "token ids to logits and hidden states, as safetensors", ct_cmd_logits},
     {"inspect", "config, tensors, types, bytes; what the manifest says", ct_cmd_inspect},
     {"eval", "perplexity of a text, distance to a reference", ct_cmd_eval},

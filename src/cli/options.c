@@ -24,6 +24,18 @@ static bool read_choice(const ct_option *o, const char *value)
     return true;
 }
 
+static bool read_item(const ct_option *o, const char *value)
+{
+    ct_option_list *list = o->out;
+
+    if (list->n == CT_OPTION_LIST_MAX) {
+        ct_cli_usage("%s: given more than %d times", o->name, CT_OPTION_LIST_MAX);
+        return false;
+    }
+    list->item[list->n++] = value;
+    return true;
+}
+
 static bool read_value(const ct_option *o, const char *value)
 {
     uint64_t u;
@@ -43,6 +55,8 @@ static bool read_value(const ct_option *o, const char *value)
         return ct_cli_u64(o->name, value, 0, UINT64_MAX, o->out);
     case CT_OPTION_DOUBLE:
         return ct_cli_double(o->name, value, o->min, o->max, o->out);
+    case CT_OPTION_LIST:
+        return read_item(o, value);
     case CT_OPTION_CHOICE:
         return read_choice(o, value);
     }

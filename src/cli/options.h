@@ -12,8 +12,16 @@ typedef enum ct_option_kind {
     CT_OPTION_U32,    /* uint32_t *out, from min to max */
     CT_OPTION_U64,    /* uint64_t *out */
     CT_OPTION_DOUBLE, /* double *out */
+    CT_OPTION_LIST,   /* ct_option_list *out: each time one more */
     CT_OPTION_CHOICE, /* bool *out: false for the first of `choices`, true for the second */
 } ct_option_kind;
+
+#define CT_OPTION_LIST_MAX 16
+
+typedef struct ct_option_list {
+    const char *item[CT_OPTION_LIST_MAX];
+    size_t n;
+} ct_option_list;
 
 typedef struct ct_option {
     const char *name;  /* "--temp", or "-m" */

@@ -23,14 +23,6 @@ static bool asked_to_stop(const ct_generate_args *args)
     return args->stop && *args->stop;
 }
 
-static bool is_stop_id(const ct_generation_config *g, uint32_t id)
-{
-    for (size_t i = 0; i < g->n_stop_ids; i++)
-        if (g->stop_ids[i] == id)
-            return true;
-    return false;
-}
-
 /* Leaves the logits of the prompt's last token in `logits`. */
 static ct_status prefill(ct_session *s, const ct_generate_args *args, float *logits, ct_error *err)
 {
@@ -49,26 +41,64 @@ static ct_status prefill(ct_session *s, const ct_generate_args *args, float *log
     return ct_session_logits(s, n - 1, 1, logits, err);
 }
 
-static ct_status decode(ct_session *s, const ct_model *model, const ct_generate_args *args,
-                        ct_sampler *sampler, float *logits, ct_generate_result *r, ct_error *err)
-{
-    for (;;) {
-        uint32_t id = ct_sampler_pick(sampler, logits, &args->sampling, ct_session_length(s));
-        ct_status st;
+/* What choosing needs: all memory of the answer is taken before the first token. */
+typedef struct chooser {
+    ct_sampler *sampler;
+    ct_sample_state *state;
+    float *logits; /* [vocab] */
+} chooser;
 
+static void chooser_deinit(chooser *c)
+{
+    ct_sampler_destroy(c->sampler);
+    ct_sample_state_destroy(c->state);
+    free(c->logits);
+    *c = (chooser){0};
+}
+
+static ct_status chooser_init(chooser *c, uint32_t vocab, const ct_generate_args *args,
+                              ct_error *err)
+{
+    size_t longest = ct_min_size((size_t)args->n_prompt + args->max_new, UINT32_MAX);
+    ct_status st;
+
+    *c = (chooser){.logits = calloc(vocab, sizeof *c->logits)};
+    if (!c->logits)
+        return ct_fail(err, CT_ELIMIT, "out of memory for %u logits", vocab);
+    st = ct_sampler_create(&c->sampler, vocab, err);
+    if (!st)
+        st = ct_sample_state_create(&c->state, &args->sampling, vocab, (uint32_t)longest, err);
+    if (st)
+        chooser_deinit(c);
+    return st;
+}
+
+static ct_status decode(ct_session *s, const ct_generate_args *args, chooser *c,
+                        ct_generate_result *r, ct_error *err)
+{
+    ct_sample sample;
+
+    /* Only now are the ids known to be inside the vocabulary: the session has taken them. */
+    ct_sample_state_prompt(c->state, args->prompt, args->n_prompt);
+    for (;;) {
+        ct_status st = ct_sampler_pick(c->sampler, c->logits, c->state, NULL, &sample, err);
+
+        if (st)
+            return st;
+        ct_sample_state_accept(c->state, sample.id);
         r->n_new++;
         r->finish = CT_FINISH_CANCELLED;
-        if (!args->on_token(args->ctx, id) || asked_to_stop(args))
+        if (!args->on_token(args->ctx, sample.id) || asked_to_stop(args))
             return CT_OK;
         r->finish = CT_FINISH_STOP;
-        if (is_stop_id(&model->generation, id))
+        if (sample.stop)
             return CT_OK;
         r->finish = CT_FINISH_LENGTH;
         if (r->n_new == args->max_new)
             return CT_OK;
-        st = ct_session_step(s, &id, 1, NULL, err);
+        st = ct_session_step(s, &sample.id, 1, NULL, err);
         if (!st)
-            st = ct_session_logits(s, 0, 1, logits, err);
+            st = ct_session_logits(s, 0, 1, c->logits, err);
         if (st)
             return st;
     }
@@ -77,11 +107,9 @@ static ct_status decode(ct_session *s, const ct_model *model, const ct_generate_
 ct_status ct_generate(ct_session *s, const ct_model *model, const ct_generate_args *args,
                       ct_generate_result *out, ct_error *err)
 {
-    const ct_generation_config *g = &model->generation;
     ct_generate_result r = {.finish = CT_FINISH_LENGTH};
-    ct_sampler *sampler = NULL;
     double start = ct_now_s();
-    float *logits;
+    chooser c;
     ct_status st;
 
     if (args->n_prompt == 0)
@@ -90,21 +118,18 @@ ct_status ct_generate(ct_session *s, const ct_model *model, const ct_generate_ar
         *out = r;
         return CT_OK;
     }
-    logits = calloc(model->config.vocab, sizeof *logits);
-    if (!logits)
-        return ct_fail(err, CT_ELIMIT, "out of memory for %u logits", model->config.vocab);
-    st = ct_sampler_create(&sampler, model->config.vocab, g->suppress_ids, g->n_suppress_ids, err);
-    if (!st)
-        st = prefill(s, args, logits, err);
+    st = chooser_init(&c, model->config.vocab, args, err);
+    if (st)
+        return st;
+    st = prefill(s, args, c.logits, err);
     r.prefill_s = ct_now_s() - start;
     if (!st) {
         start = ct_now_s();
-        st = decode(s, model, args, sampler, logits, &r, err);
+        st = decode(s, args, &c, &r, err);
         r.decode_s = ct_now_s() - start;
     }
     if (!st)
         *out = r;
-    ct_sampler_destroy(sampler);
-    free(logits);
+    chooser_deinit(&c);
     return st;
 }

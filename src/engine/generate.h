@@ -8,7 +8,7 @@
 #include <signal.h>
 
 typedef enum ct_finish {
-    CT_FINISH_STOP,     /* a stop id of the model */
+    CT_FINISH_STOP,     /* an eos or stop id */
     CT_FINISH_LENGTH,   /* max_new */
     CT_FINISH_CANCELLED /* the caller's callback or stop flag */
 } ct_finish;
@@ -22,7 +22,7 @@ typedef struct ct_generate_args {
     const uint32_t *prompt; /* [n_prompt], at least one id */
     uint32_t n_prompt;
     uint32_t max_new;
-    ct_sampling sampling;
+    ct_sampling sampling; /* its eos and stop ids end the answer */
     ct_token_fn *on_token;
     void *ctx;
     const volatile sig_atomic_t *stop; /* looked at between steps; may be NULL */
@@ -34,8 +34,7 @@ typedef struct ct_generate_result {
     double prefill_s, decode_s; /* wall time */
 } ct_generate_result;
 
-/* The session must be empty and long enough for the prompt.  Stop ids and suppressed
- * ids come from the model's generation_config. */
+/* The session must be empty and long enough for the prompt. */
 ct_status ct_generate(ct_session *s, const ct_model *model, const ct_generate_args *args,
                       ct_generate_result *out, ct_error *err);
 

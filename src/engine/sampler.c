@@ -1,44 +1,27 @@
-#include "engine/sampler.h"
+#include "engine/sampler_impl.h"
 
-#include <math.h>
-#include <stdbool.h>
+#include "engine/lanes.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct candidate {
-    float logit;
-    uint32_t id;
-} candidate;
-
-struct ct_sampler {
-    uint32_t vocab;
-    bool *suppressed; /* [vocab] */
-    candidate *best;  /* [vocab] */
-    double *prob;     /* [vocab] */
-};
-
-ct_status ct_sampler_create(ct_sampler **out, uint32_t vocab, const uint32_t *suppress,
-                            size_t n_suppress, ct_error *err)
+ct_status ct_sampler_create(ct_sampler **out, uint32_t vocab, ct_error *err)
 {
     ct_sampler *s = calloc(1, sizeof *s);
 
     if (!s)
         return ct_fail(err, CT_ELIMIT, "out of memory for the sampler");
     s->vocab = vocab;
-    s->suppressed = calloc(vocab, sizeof *s->suppressed);
-    s->best = calloc(vocab, sizeof *s->best);
-    s->prob = calloc(vocab, sizeof *s->prob);
-    if (!s->suppressed || !s->best || !s->prob) {
+    s->row = calloc(vocab, sizeof *s->row);
+    s->key = calloc(vocab, sizeof *s->key);
+    s->spare = calloc(vocab, sizeof *s->spare);
+    s->weight = calloc(vocab, sizeof *s->weight);
+    s->surprise = calloc(vocab, sizeof *s->surprise);
+    s->longest = calloc(vocab, sizeof *s->longest);
+    if (!s->row || !s->key || !s->spare || !s->weight || !s->surprise || !s->longest) {
         ct_sampler_destroy(s);
         return ct_fail(err, CT_ELIMIT, "out of memory for a sampler over %u ids", vocab);
-    }
-    for (size_t i = 0; i < n_suppress; i++) {
-        if (suppress[i] >= vocab) {
-            ct_sampler_destroy(s);
-            return ct_fail(err, CT_EINVAL, "suppressed id %u is outside the vocabulary of %u",
-                           suppress[i], vocab);
-        }
-        s->suppressed[suppress[i]] = true;
     }
     *out = s;
     return CT_OK;
@@ -48,122 +31,155 @@ void ct_sampler_destroy(ct_sampler *s)
 {
     if (!s)
         return;
-    free(s->suppressed);
-    free(s->best);
-    free(s->prob);
+    free(s->row);
+    free(s->key);
+    free(s->spare);
+    free(s->weight);
+    free(s->surprise);
+    free(s->longest);
     free(s);
 }
 
-/* Finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
- * generators", 2014): every input bit reaches every output bit. */
-static uint64_t mix(uint64_t z)
+size_t ct_sampler_bytes(uint32_t vocab)
 {
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    const ct_sampler *s = NULL;
+
+    return sizeof *s + vocab * (sizeof *s->row + sizeof *s->key + sizeof *s->spare +
+                                sizeof *s->weight + sizeof *s->surprise + sizeof *s->longest);
 }
 
-double ct_sampler_uniform(uint64_t seed, uint64_t position)
-{
-    uint64_t z = mix(mix(seed + 0x9e3779b97f4a7c15u) + position * 0x9e3779b97f4a7c15u);
+/* --- steps 1 to 5 ---------------------------------------------------------------- */
 
-    return (double)(z >> 11) * 0x1p-53;
+static bool hides_stops(const ct_sample_state *st)
+{
+    return st->n_answer < st->how.min_tokens;
 }
 
-/* Whether a comes before b: higher logit, then lower id. */
-static bool before(candidate a, candidate b)
+static bool changes_row(const ct_sample_state *st, const uint32_t *allowed)
 {
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+    return allowed || hides_stops(st) || st->how.n_logit_bias || st->how.n_suppress_ids ||
+           st->counts.n || st->history.n;
 }
 
-static int by_rank(const void *a, const void *b)
+static void add_bias(float *row, const ct_sampling *how)
 {
-    const candidate *x = a, *y = b;
+    for (size_t i = 0; i < how->n_logit_bias; i++) {
+        float *l = &row[how->logit_bias[i].id];
 
-    return before(*x, *y) ? -1 : 1;
-}
-
-/* Restores the heap whose root is its worst member. */
-static void sift_down(candidate *heap, size_t n, size_t i)
-{
-    for (;;) {
-        size_t worst = i, child = 2 * i + 1;
-        candidate held;
-
-        for (size_t c = child; c < n && c < child + 2; c++)
-            if (before(heap[worst], heap[c]))
-                worst = c;
-        if (worst == i)
-            return;
-        held = heap[i];
-        heap[i] = heap[worst];
-        heap[worst] = held;
-        i = worst;
+        if (*l > -INFINITY)
+            *l = ct_logit_of((double)ct_logit_finite(*l) + how->logit_bias[i].bias);
     }
 }
 
-static bool usable(const ct_sampler *s, const float *logits, uint32_t id)
+static void hide(float *row, const uint32_t *ids, size_t n)
 {
-    return !s->suppressed[id] && logits[id] > -INFINITY; /* false for NaN */
+    for (size_t i = 0; i < n; i++)
+        row[ids[i]] = -INFINITY;
 }
 
-/* The k best candidates in order of rank; fewer when fewer are usable. */
-static size_t take_best(ct_sampler *s, const float *logits, size_t k)
+/* Eight times four ids: a mask with holes must not cost a branch for each id. */
+static void mask_word(float *l, uint32_t word)
 {
-    size_t n = 0;
+    const ct_u4 bit = {1, 2, 4, 8};
+
+    for (int i = 0; i < 32; i += 4) {
+        ct_u4 bits = {word >> i, word >> i, word >> i, word >> i};
+        ct_f4 v = ct_f4_select((bits & bit) == bit, ct_f4_load(l + i), ct_f4_all(-INFINITY));
+
+        memcpy(l + i, &v, sizeof v);
+    }
+}
+
+static void apply_mask(float *row, uint32_t vocab, const uint32_t *allowed)
+{
+    uint32_t id = 0;
+
+    for (; id + 32 <= vocab; id += 32)
+        if (allowed[id / 32] != UINT32_MAX)
+            mask_word(row + id, allowed[id / 32]);
+    for (; id < vocab; id++)
+        if (!ct_mask_has(allowed, id))
+            row[id] = -INFINITY;
+}
+
+static void transform(ct_sampler *s, const float *logits, const ct_sample_state *st,
+                      const uint32_t *allowed)
+{
+    const ct_sampling *how = &st->how;
+
+    memcpy(s->row, logits, s->vocab * sizeof *logits);
+    add_bias(s->row, how);
+    ct_penalties_apply(s->row, how, &st->counts);
+    if (st->history.n)
+        ct_dry_apply(s->row, how, &st->history, s->longest);
+    hide(s->row, how->suppress_ids, how->n_suppress_ids);
+    if (hides_stops(st)) {
+        hide(s->row, how->stop_ids, how->n_stop_ids);
+        if (!how->ignore_eos)
+            hide(s->row, how->eos_ids, how->n_eos_ids);
+    }
+    if (allowed)
+        apply_mask(s->row, s->vocab, allowed);
+}
+
+/* --- picking --------------------------------------------------------------------- */
+
+static ct_status fail_empty(const ct_sampler *s, const float *logits, const ct_sample_state *st,
+                            const uint32_t *allowed, ct_error *err)
+{
+    uint32_t n_usable = 0, n_allowed = 0;
 
     for (uint32_t id = 0; id < s->vocab; id++) {
-        candidate c = {logits[id], id};
-
-        if (!usable(s, logits, id))
-            continue;
-        if (n < k) {
-            s->best[n++] = c;
-            if (n == k)
-                for (size_t i = n / 2; i-- > 0;)
-                    sift_down(s->best, n, i);
-        } else if (before(c, s->best[0])) {
-            s->best[0] = c;
-            sift_down(s->best, n, 0);
-        }
+        n_usable += logits[id] > -INFINITY;
+        n_allowed += !allowed || ct_mask_has(allowed, id);
     }
-    qsort(s->best, n, sizeof *s->best, by_rank);
-    return n;
+    return ct_fail(err, CT_EINVAL,
+                   "token %" PRIu32 ": no id can be picked: of %" PRIu32 ", %" PRIu32
+                   " have a logit, the grammar allows %" PRIu32
+                   ", %zu are suppressed, and min_tokens %" PRIu32 " %s the stop ids",
+                   st->n_tokens, s->vocab, n_usable, n_allowed, st->how.n_suppress_ids,
+                   st->how.min_tokens, hides_stops(st) ? "hides" : "does not hide");
 }
 
-static uint32_t pick_greedy(const ct_sampler *s, const float *logits)
+static bool is_in(const uint32_t *ids, size_t n, uint32_t id)
 {
-    candidate best = {-INFINITY, 0};
-
-    for (uint32_t id = 0; id < s->vocab; id++)
-        if (usable(s, logits, id) && logits[id] > best.logit)
-            best = (candidate){logits[id], id};
-    return best.id;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
 }
 
-uint32_t ct_sampler_pick(ct_sampler *s, const float *logits, const ct_sampling *how,
-                         uint64_t position)
+static bool ends_answer(const ct_sampling *how, uint32_t id)
 {
-    double sum = 0, kept = 0, target;
-    size_t n, n_kept = 0;
+    return is_in(how->stop_ids, how->n_stop_ids, id) ||
+           (!how->ignore_eos && is_in(how->eos_ids, how->n_eos_ids, id));
+}
 
-    if (how->temperature == 0)
-        return pick_greedy(s, logits);
-    n = take_best(s, logits, how->top_k && how->top_k < s->vocab ? how->top_k : s->vocab);
-    if (n == 0)
-        return pick_greedy(s, logits);
-    for (size_t i = 0; i < n; i++) {
-        s->prob[i] = exp(((double)s->best[i].logit - s->best[0].logit) / how->temperature);
-        sum += s->prob[i];
+static bool is_greedy(const ct_sampling *how)
+{
+    return how->temperature == 0 || how->top_k == 1;
+}
+
+ct_status ct_sampler_pick(ct_sampler *s, const float *logits, const ct_sample_state *st,
+                          const uint32_t *allowed, ct_sample *out, ct_error *err)
+{
+    const ct_sampling *how = &st->how;
+    const float *row = logits;
+    uint64_t best;
+
+    if (changes_row(st, allowed)) {
+        transform(s, logits, st, allowed);
+        row = s->row;
     }
-    /* The smallest set whose mass reaches top_p; never empty. */
-    while (n_kept < n && (n_kept == 0 || kept < how->top_p * sum))
-        kept += s->prob[n_kept++];
-    target = ct_sampler_uniform(how->seed, position) * kept;
-    for (size_t i = 0; i + 1 < n_kept; i++) {
-        if (target < s->prob[i])
-            return s->best[i].id;
-        target -= s->prob[i];
-    }
-    return s->best[n_kept - 1].id;
+    best = ct_rank_best(row, s->vocab);
+    if (best == CT_RANK_NONE)
+        return fail_empty(s, logits, st, allowed, err);
+    out->id = is_greedy(how)
+                  ? ct_rank_id(best)
+                  : ct_truncate_draw(s, row, how, ct_sampler_uniform(how->seed, st->n_tokens));
+    out->stop = ends_answer(how, out->id);
+    out->logprobs = (ct_logprobs){0};
+    if (how->logprobs)
+        ct_sampler_logprobs(s, logits, out->id, how->top_logprobs, &out->logprobs);
+    return CT_OK;
 }

@@ -94,7 +94,7 @@ typedef struct ct_generation_config {
     size_t n_suppress_ids;
     uint32_t bos_id, pad_id;
     bool do_sample;
-    double temperature, top_p;
+    double temperature, top_p, min_p, typical_p, repetition_penalty;
     uint32_t top_k; /* 0: off */
 } ct_generation_config;
 

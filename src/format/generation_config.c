@@ -1,6 +1,9 @@
 /* generation_config.json: stop ids and sampling defaults. */
 #include "format/config_file.h"
 
+/* For fields that must be above 0. */
+#define MIN_POSITIVE 1e-9
+
 /* One id or a list of them. */
 static size_t read_ids(ct_fields *f, const ct_node *root, const char *key, uint32_t *out,
                        size_t max)
@@ -49,6 +52,9 @@ static void read_generation(ct_fields *f, const ct_node *root, ct_generation_con
     g->do_sample = ct_fields_bool_or(f, root, "do_sample", false);
     g->temperature = read_bounded(f, root, "temperature", 0, 100, 1);
     g->top_p = read_bounded(f, root, "top_p", 0, 1, 1);
+    g->min_p = read_bounded(f, root, "min_p", 0, 1, 0);
+    g->typical_p = read_bounded(f, root, "typical_p", MIN_POSITIVE, 1, 1);
+    g->repetition_penalty = read_bounded(f, root, "repetition_penalty", MIN_POSITIVE, 100, 1);
     g->top_k = ct_fields_u32_or(f, root, "top_k", 0, CT_MAX_VOCAB, 0);
 }
 

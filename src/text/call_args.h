@@ -38,5 +38,9 @@ ct_status ct_call_args_quote(ct_call_args *c, ct_buf *json, ct_error *err);
  * FAILED unless only closers at its very end are missing. */
 ct_status ct_call_args_end(ct_call_args *c, bool cut, ct_buf *json, ct_error *err);
 ct_call_args_state ct_call_args_where(const ct_call_args *c);
+/* Once CLOSED: text of earlier pieces that turned out to follow the closing brace, while
+ * the end of a string was being decided.  It stands before the unused rest of the last
+ * piece; mostly empty.  Borrowed until the next start. */
+ct_str ct_call_args_rest(const ct_call_args *c);
 
 #endif

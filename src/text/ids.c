@@ -13,7 +13,7 @@ void ct_ids_deinit(ct_ids *ids)
     *ids = (ct_ids){0};
 }
 
-static ct_status ids_reserve(ct_ids *ids, size_t n, ct_error *err)
+ct_status ct_ids_reserve(ct_ids *ids, size_t n, ct_error *err)
 {
     size_t need, room, n_bytes;
     uint32_t *id;
@@ -38,7 +38,7 @@ ct_status ct_ids_add(ct_ids *ids, uint32_t id, ct_error *err)
 
 ct_status ct_ids_append(ct_ids *ids, const uint32_t *id, size_t n, ct_error *err)
 {
-    ct_status st = ids_reserve(ids, n, err);
+    ct_status st = ct_ids_reserve(ids, n, err);
 
     if (st)
         return st;

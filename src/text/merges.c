@@ -4,6 +4,9 @@
 
 #include <inttypes.h>
 
+/* Merges whose slots are fetched before they are needed. */
+#define AHEAD 16
+
 ct_status ct_merges_init(ct_merges *m, ct_arena *a, ct_arena *scratch, uint32_t room, ct_error *err)
 {
     *m = (ct_merges){.room = room};
@@ -19,7 +22,7 @@ static uint32_t first_char(ct_str piece)
 {
     unsigned len;
 
-    return ct_utf8_next(piece, 0, &len);
+    return ct_utf8_known(piece.p, &len);
 }
 
 static uint32_t last_char(ct_str piece)
@@ -29,19 +32,18 @@ static uint32_t last_char(ct_str piece)
 
     while (at > 0 && ((unsigned char)piece.p[at] & 0xc0) == 0x80)
         at--;
-    return ct_utf8_next(piece, at, &len);
+    return ct_utf8_known(piece.p + at, &len);
 }
 
-ct_status ct_merges_add(ct_merges *m, const ct_vocab *v, uint32_t left, uint32_t right,
-                        uint32_t result, ct_error *err)
+ct_status ct_merges_add(ct_merges *m, const ct_vocab_query *join, uint32_t left, uint32_t right,
+                        ct_error *err)
 {
-    size_t bit =
-        ct_join_bit(last_char(ct_vocab_piece(v, left)), first_char(ct_vocab_piece(v, right)));
+    size_t bit = ct_join_bit(last_char(join->head), first_char(join->tail));
 
     if (m->n == m->room)
         return ct_fail(err, CT_ELIMIT, "more than %" PRIu32 " merges", m->room);
     m->pair[m->n] = ct_merges_pair(left, right);
-    m->result[m->n] = result;
+    m->result[m->n] = join->id;
     m->join[bit >> 6] |= (uint64_t)1 << (bit & 63);
     m->n++;
     return CT_OK;
@@ -78,7 +80,10 @@ ct_status ct_merges_seal(ct_merges *m, ct_arena *a, ct_error *err)
         return ct_fail(err, CT_ELIMIT, "no memory for a table of %" PRIu32 " merges", m->n);
     memset(m->slot, 0xff, n_bytes); /* CT_MERGE_EMPTY */
     for (uint32_t rank = 0; rank < m->n; rank++) {
+        uint32_t later = rank + AHEAD < m->n ? rank + AHEAD : rank;
         ct_status st = insert(m, rank, err);
+
+        __builtin_prefetch(&m->slot[ct_merges_hash(m->pair[later]) >> (64 - m->slot_bits)], 1);
 
         if (st)
             return st;

@@ -29,9 +29,9 @@ typedef struct ct_merges {
 /* room: most merges. */
 ct_status ct_merges_init(ct_merges *m, ct_arena *a, ct_arena *scratch, uint32_t room,
                          ct_error *err);
-/* The next rank: left and right become result.  Their texts are read from v. */
-ct_status ct_merges_add(ct_merges *m, const ct_vocab *v, uint32_t left, uint32_t right,
-                        uint32_t result, ct_error *err);
+/* The next rank: left and right become join, whose text is theirs. */
+ct_status ct_merges_add(ct_merges *m, const ct_vocab_query *join, uint32_t left, uint32_t right,
+                        ct_error *err);
 ct_status ct_merges_seal(ct_merges *m, ct_arena *a, ct_error *err);
 
 static inline uint64_t ct_merges_pair(uint32_t left, uint32_t right)

@@ -27,6 +27,7 @@ void ct_tokenizer_destroy(ct_tokenizer *t)
 {
     if (!t)
         return;
+    ct_words_deinit(&t->words);
     ct_arena_deinit(&t->arena);
     free(t);
 }
@@ -90,40 +91,90 @@ static ct_status add_bytes(encoder *e, uint32_t cp)
     return st;
 }
 
-static ct_status add_char(encoder *e, uint32_t id, bool joins)
+static ct_status add_char(encoder *e, uint32_t id)
 {
     ct_status st = CT_OK;
 
-    if (!joins)
-        st = flush(e);
-    if (!st && e->n == e->room)
+    if (e->n == e->room)
         st = enlarge(e);
     if (!st)
         e->seg[e->n++] = id;
     return st;
 }
 
-/* Text between special tokens. */
-static ct_status encode_plain(encoder *e, ct_str s)
+/* Merges the text between two cuts. */
+static ct_status merge_segment(encoder *e, ct_str s)
 {
     const ct_tokenizer *t = e->t;
-    uint32_t last = 0;
     unsigned len;
     ct_status st = CT_OK;
 
     for (size_t at = 0; !st && at < s.n; at += len) {
-        uint32_t cp = ct_utf8_next(s, at, &len), id;
+        uint32_t cp = ct_utf8_known(s.p + at, &len), id;
 
         if (cp == ' ')
             cp = CT_SPACE_MARK;
         id = ct_vocab_char(&t->vocab, cp);
-        if (id == CT_TOKEN_NONE)
-            st = add_bytes(e, cp);
-        else
-            st = add_char(e, id, e->n && ct_merges_joins(&t->merges, last, cp));
-        last = cp;
+        st = id == CT_TOKEN_NONE ? add_bytes(e, cp) : add_char(e, id);
     }
     return st ? st : flush(e);
+}
+
+/* The segment's ids, from the words seen before where it can be.  room: bytes that may be
+ * read from s.p on. */
+static ct_status encode_segment(encoder *e, ct_str s, size_t room)
+{
+    const ct_words *words = &e->t->words;
+    ct_ids *out = e->out;
+    ct_word word;
+    size_t n_before = out->n;
+    unsigned n;
+    ct_status st;
+
+    if (s.n > CT_WORD_BYTES)
+        return merge_segment(e, s);
+    if (out->room - out->n < CT_WORD_IDS) {
+        st = ct_ids_reserve(out, CT_WORD_IDS, e->err);
+        if (st)
+            return st;
+    }
+    ct_word_init(&word, s.p, s.n, room);
+    n = ct_words_find(words, &word, out->id + out->n);
+    out->n += n;
+    if (n)
+        return CT_OK;
+    st = merge_segment(e, s);
+    if (!st && out->n - n_before <= CT_WORD_IDS)
+        ct_words_put(words, &word, out->id + n_before, (unsigned)(out->n - n_before));
+    return st;
+}
+
+/* End of the segment that begins at `at`: the first place where no merge reaches across. */
+static size_t find_cut(const ct_merges *m, ct_str s, size_t at)
+{
+    unsigned len;
+    uint32_t last = ct_utf8_known(s.p + at, &len);
+
+    for (at += len; at < s.n; at += len) {
+        uint32_t cp = ct_utf8_known(s.p + at, &len);
+
+        if (!ct_merges_joins(m, last, cp))
+            break;
+        last = cp;
+    }
+    return at;
+}
+
+/* Text between special tokens. */
+static ct_status encode_plain(encoder *e, ct_str s)
+{
+    ct_status st = CT_OK;
+
+    for (size_t at = 0, end; !st && at < s.n; at = end) {
+        end = find_cut(&e->t->merges, s, at);
+        st = encode_segment(e, (ct_str){s.p + at, end - at}, s.n - at);
+    }
+    return st;
 }
 
 /* Offset of the first special token at or behind `at`; the end when there is none. */

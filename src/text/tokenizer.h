@@ -1,6 +1,7 @@
 /* Gemma 4 tokenizer: BPE by merge rank over code points with byte fallback, read from
  * the checkpoint's tokenizer.json (any vocabulary of that form, not only Google's).
- * Immutable after load; encode and decode may run on many threads at once. */
+ * Encode and decode may run on many threads at once: nothing changes after the load but a
+ * table of words seen before (4 MB at most), which takes no lock and changes no result. */
 #ifndef CT_TEXT_TOKENIZER_H
 #define CT_TEXT_TOKENIZER_H
 

@@ -7,13 +7,15 @@
 #include "text/specials.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
+#include "text/words.h"
 
 struct ct_tokenizer {
-    ct_arena arena; /* everything below */
+    ct_arena arena; /* everything below but the words */
     ct_vocab vocab;
     ct_merges merges;
     ct_specials specials;
     uint64_t *is_special; /* bit set by id */
+    ct_words words;       /* the one part that changes after the load */
 };
 
 #define CT_SHOWN_BYTES 40

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/map.h"
 #include "base/path.h"
+#include "text/merges_read.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,12 +14,14 @@
 #include <sys/stat.h>
 
 #define MAX_FILE_BYTES ((size_t)128 << 20)
-/* Shortest entries of the vocabulary and of the merges: `"a":0,` and `"a b",`. */
+/* Shortest entry of the vocabulary: `"a":0,`. */
 #define MIN_ENTRY_BYTES 6
 /* Most that an arena can take for each byte of the file (the tries of added tokens: half
  * the file at 16 bytes; the table of merges: up to 32 bytes for 6), and its fixed tables. */
 #define ARENA_BYTES_PER_BYTE 16
-#define ARENA_FIXED_BYTES    ((size_t)16 << 20)
+/* Smaller files make tables that fit ordinary pages and caches. */
+#define HUGE_FROM_BYTES   ((size_t)4 << 20)
+#define ARENA_FIXED_BYTES ((size_t)16 << 20)
 
 typedef struct added_token {
     struct added_token *next;
@@ -314,107 +317,9 @@ static ct_status read_vocab(loader *l, const char *key, const ct_json_token *fir
     return at_place(l, ct_vocab_seal(&l->t->vocab, &l->t->arena, &l->scratch, l->err), "vocab");
 }
 
-/* Two strings in an array, whose opening has been read. */
-static ct_status read_pair(loader *l, ct_str half[2])
-{
-    ct_json_token t;
-
-    for (int i = 0; i < 2; i++) {
-        ct_status st = ct_json_expect(&l->j, CT_JSON_STRING, "a half of a merge", &t, l->err);
-
-        if (!st)
-            st = ct_json_str(&l->j, &t, &l->scratch, &half[i], l->err);
-        if (st)
-            return st;
-    }
-    return ct_json_expect(&l->j, CT_JSON_ARRAY_END, "the end of a merge", &t, l->err);
-}
-
-/* The older form "left right"; no half holds a space. */
-static ct_status split_pair(loader *l, const ct_json_token *t, ct_str half[2])
-{
-    ct_str both;
-    const char *space;
-    ct_status st = ct_json_str(&l->j, t, &l->scratch, &both, l->err);
-
-    if (st)
-        return st;
-    space = both.n ? memchr(both.p, ' ', both.n) : NULL;
-    if (!space || memchr(space + 1, ' ', (size_t)(both.p + both.n - space - 1)))
-        return ct_fail(l->err, CT_EFORMAT,
-                       "%s: merges[%" PRIu32 "] is \"%.*s\", must be two pieces and one space",
-                       l->j.name, l->t->merges.n, CT_STR_ARG(ct_tokenizer_shown(t->raw)));
-    half[0] = (ct_str){both.p, (size_t)(space - both.p)};
-    half[1] = (ct_str){space + 1, both.n - half[0].n - 1};
-    return CT_OK;
-}
-
-static ct_status refuse_merge(loader *l, const char *part, const char *why)
-{
-    return ct_fail(l->err, CT_EFORMAT, "%s: merges[%" PRIu32 "]: the %s %s", l->j.name,
-                   l->t->merges.n, part, why);
-}
-
-static ct_status add_merge(loader *l, const ct_str half[2])
-{
-    static const char *const part[3] = {"left half", "right half", "join"};
-    ct_vocab *v = &l->t->vocab;
-    uint32_t id[3] = {
-        ct_vocab_find(v, half[0], CT_STR("")),
-        ct_vocab_find(v, half[1], CT_STR("")),
-        ct_vocab_find(v, half[0], half[1]),
-    };
-
-    for (int i = 0; i < 3; i++) {
-        if (id[i] == CT_TOKEN_NONE)
-            return refuse_merge(l, part[i], "is not in the vocabulary");
-        /* Cuts and decoding rely on byte pieces coming from byte fallback alone. */
-        if (ct_piece_byte(ct_vocab_piece(v, id[i])) >= 0)
-            return refuse_merge(l, part[i], "is a byte piece");
-    }
-    return at_place(l, ct_merges_add(&l->t->merges, v, id[0], id[1], id[2], l->err), "merges");
-}
-
-static ct_status read_merge(loader *l, const ct_json_token *first)
-{
-    ct_arena_mark mark = ct_arena_save(&l->scratch);
-    ct_str half[2];
-    ct_status st;
-
-    if (first->kind == CT_JSON_ARRAY)
-        st = read_pair(l, half);
-    else if (first->kind == CT_JSON_STRING)
-        st = split_pair(l, first, half);
-    else
-        st = refuse(l, "a merge", first, "a pair of strings");
-    if (!st)
-        st = add_merge(l, half);
-    ct_arena_rewind(&l->scratch, mark);
-    return st;
-}
-
-/* Everything behind the opening bracket. */
 static ct_status read_merge_list(loader *l)
 {
-    ct_merges *m = &l->t->merges;
-    size_t room = ct_min_size(CT_MERGES_MAX, l->j.text.n / MIN_ENTRY_BYTES + 1);
-    ct_status st = ct_merges_init(m, &l->t->arena, &l->scratch, (uint32_t)room, l->err);
-
-    if (st)
-        return at_place(l, st, "merges");
-    for (;;) {
-        ct_json_token t;
-
-        st = ct_json_next(&l->j, &t, l->err);
-        if (st)
-            return st;
-        if (t.kind == CT_JSON_ARRAY_END)
-            break;
-        st = read_merge(l, &t);
-        if (st)
-            return st;
-    }
-    return at_place(l, ct_merges_seal(m, &l->t->arena, l->err), "merges");
+    return ct_merges_read(&l->t->merges, &l->t->vocab, &l->j, &l->t->arena, &l->scratch, l->err);
 }
 
 static ct_status read_merges(loader *l, const char *key, const ct_json_token *first)
@@ -502,6 +407,12 @@ static ct_status load_into(loader *l, const char *name, ct_str text)
     st = ct_arena_init(&l->t->arena, arena_bytes, l->err);
     if (!st)
         st = ct_arena_init(&l->scratch, arena_bytes, l->err);
+    if (!st && text.n >= HUGE_FROM_BYTES) {
+        ct_arena_prefer_huge(&l->t->arena);
+        ct_arena_prefer_huge(&l->scratch);
+    }
+    if (!st)
+        st = ct_words_init(&l->t->words, text.n >= HUGE_FROM_BYTES, l->err);
     if (!st)
         st = ct_vocab_init(&l->t->vocab, &l->t->arena, (uint32_t)room, l->err);
     if (st)

@@ -11,6 +11,8 @@
  * free, since no length is. */
 #define KEY_SHIFT 48
 #define ID_SHIFT  28
+/* Pieces whose slots are fetched together. */
+#define AHEAD 32
 
 static uint64_t slot_key(uint64_t hash, size_t n_bytes)
 {
@@ -97,7 +99,7 @@ static uint64_t *find_slot(const ct_vocab *v, ct_str head, ct_str tail, uint64_t
     }
 }
 
-uint32_t ct_vocab_find(const ct_vocab *v, ct_str head, ct_str tail)
+static uint32_t find_hashed(const ct_vocab *v, ct_str head, ct_str tail, uint64_t hash)
 {
     size_t n = head.n + tail.n;
     unsigned n_probes;
@@ -105,14 +107,32 @@ uint32_t ct_vocab_find(const ct_vocab *v, ct_str head, ct_str tail)
 
     if (n == 0 || n > CT_VOCAB_MAX_PIECE_BYTES)
         return CT_TOKEN_NONE;
-    slot = *find_slot(v, head, tail, hash_joined(head, tail), &n_probes);
+    slot = *find_slot(v, head, tail, hash, &n_probes);
     return slot ? slot_id(slot) : CT_TOKEN_NONE;
 }
 
-static ct_status index_piece(ct_vocab *v, uint32_t id, ct_error *err)
+uint32_t ct_vocab_find(const ct_vocab *v, ct_str head, ct_str tail)
+{
+    return find_hashed(v, head, tail, hash_joined(head, tail));
+}
+
+/* Three passes, each asking for the memory that the next one reads: the slots, then the
+ * texts that the slots point to. */
+void ct_vocab_find_all(const ct_vocab *v, ct_vocab_query *q, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        q[i].hash = hash_joined(q[i].head, q[i].tail);
+        __builtin_prefetch(&v->slot[q[i].hash >> (64 - v->slot_bits)]);
+    }
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(v->text + slot_at(v->slot[q[i].hash >> (64 - v->slot_bits)]));
+    for (size_t i = 0; i < n; i++)
+        q[i].id = find_hashed(v, q[i].head, q[i].tail, q[i].hash);
+}
+
+static ct_status index_piece(ct_vocab *v, uint32_t id, uint64_t hash, ct_error *err)
 {
     ct_str piece = ct_vocab_piece(v, id);
-    uint64_t hash = hash_joined(piece, CT_STR(""));
     unsigned n_probes;
     uint64_t *slot = find_slot(v, piece, CT_STR(""), hash, &n_probes);
 
@@ -126,6 +146,24 @@ static ct_status index_piece(ct_vocab *v, uint32_t id, ct_error *err)
     return CT_OK;
 }
 
+/* n up to AHEAD pieces from this id on. */
+static ct_status index_some(ct_vocab *v, uint32_t first, size_t n, ct_error *err)
+{
+    uint64_t hash[AHEAD];
+
+    for (size_t i = 0; i < n; i++) {
+        hash[i] = hash_joined(ct_vocab_piece(v, first + (uint32_t)i), CT_STR(""));
+        __builtin_prefetch(&v->slot[hash[i] >> (64 - v->slot_bits)], 1);
+    }
+    for (size_t i = 0; i < n; i++) {
+        ct_status st = index_piece(v, first + (uint32_t)i, hash[i], err);
+
+        if (st)
+            return st;
+    }
+    return CT_OK;
+}
+
 static ct_status build_index(ct_vocab *v, ct_arena *scratch, ct_error *err)
 {
     v->slot_bits = 1;
@@ -134,8 +172,8 @@ static ct_status build_index(ct_vocab *v, ct_arena *scratch, ct_error *err)
     v->slot = ct_arena_zalloc(scratch, (size_t)1 << v->slot_bits, sizeof *v->slot);
     if (!v->slot)
         return ct_fail(err, CT_ELIMIT, "no memory for an index of %" PRIu32 " pieces", v->n);
-    for (uint32_t id = 0; id < v->n; id++) {
-        ct_status st = index_piece(v, id, err);
+    for (uint32_t id = 0; id < v->n; id += AHEAD) {
+        ct_status st = index_some(v, id, ct_min_size(AHEAD, v->n - id), err);
 
         if (st)
             return st;
@@ -213,7 +251,7 @@ int ct_piece_byte(ct_str piece)
 {
     int high, low;
 
-    if (piece.n != 6 || memcmp(piece.p, "<0x", 3) != 0 || piece.p[5] != '>')
+    if (piece.n != CT_PIECE_BYTE_BYTES || memcmp(piece.p, "<0x", 3) != 0 || piece.p[5] != '>')
         return -1;
     high = piece.p[3] == '+' ? 0 : ct_hex_digit(piece.p[3]);
     low = ct_hex_digit(piece.p[4]);

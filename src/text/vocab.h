@@ -57,6 +57,16 @@ static inline ct_str ct_vocab_piece(const ct_vocab *v, uint32_t id)
  * Only between sealing and the end of scratch. */
 uint32_t ct_vocab_find(const ct_vocab *v, ct_str head, ct_str tail);
 
+/* One look-up among many: head, tail and id as above; hash is scratch. */
+typedef struct ct_vocab_query {
+    ct_str head, tail;
+    uint64_t hash;
+    uint32_t id;
+} ct_vocab_query;
+
+/* Answers all of them, with their cache misses overlapped. */
+void ct_vocab_find_all(const ct_vocab *v, ct_vocab_query *q, size_t n);
+
 static inline uint32_t ct_vocab_char(const ct_vocab *v, uint32_t cp)
 {
     return v->page[(size_t)v->page_of[cp >> 8] << 8 | (cp & 0xff)];
@@ -65,5 +75,6 @@ static inline uint32_t ct_vocab_char(const ct_vocab *v, uint32_t cp)
 /* Value of a byte piece, or -1.  As in `tokenizers`, decoding also takes lower case and a
  * plus sign: "<0xe4>", "<0x+a>". */
 int ct_piece_byte(ct_str piece);
+#define CT_PIECE_BYTE_BYTES 6
 
 #endif

@@ -27,6 +27,23 @@ same '"<s>user: a \"b\"\n"
 
 same '"<bos>"' "$(echo '{"messages": []}' | "$carat" render --jsonl --template "$dir/chat_template.jinja")"
 
+# The requests of both APIs: mapped first, refused with the path.
+got=$("$carat" render --jsonl --openai --template "$dir/chat_template.jinja" <<'END'
+{"messages": [{"role": "developer", "content": [{"type": "text", "text": "a"}]}], "model": "m"}
+{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
+END
+)
+same '"<bos>system: a\n"
+{"error": "messages[0].content[0].type: '"'image_url'"' is not supported, only text"}' "$got"
+got=$(echo '{"messages": [{"role": "user", "content": "q"}], "system": "s"}' |
+    "$carat" render --jsonl --anthropic --template "$dir/chat_template.jinja")
+same '{"error": "too many"}' "$got"
+set +e
+got=$("$carat" render --jsonl --anthropic --openai --template "$dir/chat_template.jinja" </dev/null 2>&1)
+status=$?
+set -e
+same "2" "$status"
+
 printf '\n{{ nope() }}' >"$dir/chat_template.jinja"
 set +e
 got=$("$carat" render -m "$dir" --jsonl </dev/null 2>&1)

@@ -66,8 +66,10 @@ static void answer(fixture *f, const ct_value *line, uint32_t max_new)
     ct_value request = request_of(line, &f->arena);
     ct_ids prompt = {0};
     ct_generate_result result;
-    ct_generate_args args = {
-        .max_new = max_new, .sampling = {.top_p = 1}, .on_token = keep_id, .ctx = f};
+    ct_generate_args args = {.max_new = max_new,
+                             .sampling = ct_sampling_defaults(&f->model->generation),
+                             .on_token = keep_id,
+                             .ctx = f};
     ct_buf text;
 
     ct_buf_init(&text, 1 << 20);
@@ -77,6 +79,7 @@ static void answer(fixture *f, const ct_value *line, uint32_t max_new)
     test_ok(
         ct_tokenizer_encode(f->tokenizer, ct_buf_str(&text), CT_SPECIAL_MATCH, &prompt, &f->err),
         &f->err);
+    args.sampling.temperature = 0;
     args.prompt = prompt.id;
     args.n_prompt = (uint32_t)prompt.n;
     f->answer.n = 0;

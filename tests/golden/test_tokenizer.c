@@ -2,6 +2,7 @@
  * third-party files, by others with it): encoding, decoding, streaming. */
 #include "support.h"
 
+#include "base/checked.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/utf8.h"
@@ -354,6 +355,53 @@ static void knows_the_reference_vocabulary(void **ctx)
     assert_true(ct_str_is(ct_tokenizer_piece(t, 236743), "\xe2\x96\x81"));
 }
 
+/* Places where a text is cut before it is merged, and where it must not be.  The runs:
+ * n times the text gives n / 31 full runs and the rest. */
+static void cuts_only_where_no_merge_reaches(void **ctx)
+{
+    static const struct {
+        const char *text;
+        size_t times, n_ids;
+        uint32_t id[3]; /* the first ones */
+    } cases[] = {
+        {"> </", 1, 1, {107068}},
+        {" ", 31, 1, {167}},
+        {" ", 32, 2, {167, 236743}},
+        {" ", 62, 2, {167, 167}},
+        {" ", 64, 3, {167, 167, 138}},
+        {"\n", 31, 1, {137}},
+        {"\n", 32, 2, {137, 107}},
+        {"\n", 33, 2, {137, 108}},
+        {"\n", 62, 2, {137, 137}},
+        {"\t", 31, 1, {255998}},
+        {"\t", 32, 2, {255998, 255968}},
+        {"\t", 62, 2, {255998, 255998}},
+        {"1", 31, 31, {236770, 236770, 236770}},
+        {"1", 32, 32, {236770, 236770, 236770}},
+        {"1", 62, 62, {236770, 236770, 236770}},
+        {"\r\n", 1, 2, {251, 107}},
+        {"a    b", 1, 3, {236746, 140, 236763}},
+    };
+    state *s = *ctx;
+
+    real(s);
+    for (size_t i = 0; i < 2 * CT_LEN(cases); i++) { /* the second time from memory */
+        size_t c = i % CT_LEN(cases), n_known = ct_min_size(cases[c].n_ids, 3);
+        ct_ids ids = {0};
+        ct_buf text;
+
+        ct_buf_init(&text, 1024);
+        for (size_t k = 0; k < cases[c].times; k++)
+            ct_buf_addz(&text, cases[c].text);
+        test_ok(ct_tokenizer_encode(s->t, ct_buf_str(&text), CT_SPECIAL_MATCH, &ids, &s->err),
+                &s->err);
+        assert_int_equal(ids.n, cases[c].n_ids);
+        assert_memory_equal(ids.id, cases[c].id, n_known * sizeof *ids.id);
+        ct_ids_deinit(&ids);
+        ct_buf_deinit(&text);
+    }
+}
+
 /* A full run is 31; how many there are tells that a megabyte was merged as one stretch. */
 static void merges_a_megabyte_of_one_character(void **ctx)
 {
@@ -383,6 +431,7 @@ int main(void)
         cmocka_unit_test(decodes_decode_golden),
         cmocka_unit_test(encodes_llama_cpp_vectors),
         cmocka_unit_test(encodes_pegainfer_vectors),
+        cmocka_unit_test(cuts_only_where_no_merge_reaches),
         cmocka_unit_test(merges_a_megabyte_of_one_character),
     };
 

@@ -188,6 +188,32 @@ static void falls_back_to_bytes(void **ctx)
     check_encode(*ctx, CT_STR("<0x0a>"), CT_SPECIAL_MATCH, "<,<0x30>,<0x78>,<0x30>,a,>");
 }
 
+/* A vocabulary without a piece for the space: it is still the mark whose bytes come out. */
+static void spaces_without_a_piece_are_the_bytes_of_the_mark(void **ctx)
+{
+    ct_tokenizer *t = NULL;
+    const char *model;
+    ct_buf whole, b;
+
+    (void)ctx;
+    put_file(&whole, true);
+    model = strstr(whole.p, "\"vocab\"");
+    ct_buf_init(&b, 1 << 20);
+    ct_buf_add(&b, whole.p, (size_t)(model - whole.p));
+    for (const char *p = model; *p; p++) {
+        bool is_mark = !strncmp(p, MARK, 3);
+
+        ct_buf_addc(&b, is_mark ? '_' : *p);
+        p += is_mark ? 2 : 0;
+    }
+    test_ok(ct_tokenizer_parse(&t, "test", ct_buf_str(&b), &err), &err);
+    check_encode(t, CT_STR("a b"), CT_SPECIAL_MATCH, "a,<0xE2>,<0x96>,<0x81>,b");
+    check_encode(t, CT_STR("a" MARK "b"), CT_SPECIAL_MATCH, "a,<0xE2>,<0x96>,<0x81>,b");
+    ct_tokenizer_destroy(t);
+    ct_buf_deinit(&whole);
+    ct_buf_deinit(&b);
+}
+
 static void finds_specials_anywhere(void **ctx)
 {
     check_encode(*ctx, CT_STR("a<turn|>b"), CT_SPECIAL_MATCH, "a,<turn|>,b");
@@ -276,6 +302,60 @@ static void equals_the_definition_on_random_text(void **ctx)
         ct_buf_deinit(&text);
     }
     ct_ids_deinit(&got);
+}
+
+static void put_random_words(ct_buf *b, size_t n_words, size_t most)
+{
+    uint32_t seed = 99;
+
+    ct_buf_init(b, (size_t)16 << 20);
+    for (size_t i = 0; i < n_words; i++) {
+        size_t n = 1 + i % most;
+
+        for (size_t k = 0; k < n; k++) {
+            seed = seed * 1664525 + 1013904223;
+            ct_buf_addc(b, "abcde"[(seed >> 16) % 5]);
+        }
+        ct_buf_addc(b, i % 3 ? ' ' : '|');
+    }
+}
+
+static void check_same_ids(const ct_ids *a, const ct_ids *b)
+{
+    assert_int_equal(a->n, b->n);
+    assert_memory_equal(a->id, b->id, a->n * sizeof *a->id);
+}
+
+/* More words than are kept, of lengths on both sides of what is kept: first merged, then
+ * partly found, and one by one in a tokenizer that knows none of them. */
+static void words_seen_before_change_nothing(void **ctx)
+{
+    ct_tokenizer *fresh = NULL;
+    ct_ids first = {0}, second = {0}, apart = {0};
+    ct_buf text, file;
+
+    put_random_words(&text, 100000, 40);
+    put_file(&file, true);
+    test_ok(ct_tokenizer_parse(&fresh, "test", ct_buf_str(&file), &err), &err);
+    test_ok(ct_tokenizer_encode(*ctx, ct_buf_str(&text), CT_SPECIAL_PLAIN, &first, &err), &err);
+    test_ok(ct_tokenizer_encode(*ctx, ct_buf_str(&text), CT_SPECIAL_PLAIN, &second, &err), &err);
+    check_same_ids(&first, &second);
+    /* No merge reaches over a bar but "<|". */
+    for (size_t at = 0, n; at < text.n; at += n) {
+        n = (size_t)((const char *)memchr(text.p + at, '|', text.n - at) - text.p) + 1 - at;
+        if (!memchr(text.p + at + n, '|', text.n - at - n))
+            n = text.n - at;
+        test_ok(
+            ct_tokenizer_encode(fresh, (ct_str){text.p + at, n}, CT_SPECIAL_PLAIN, &apart, &err),
+            &err);
+    }
+    check_same_ids(&first, &apart);
+    ct_ids_deinit(&first);
+    ct_ids_deinit(&second);
+    ct_ids_deinit(&apart);
+    ct_buf_deinit(&text);
+    ct_buf_deinit(&file);
+    ct_tokenizer_destroy(fresh);
 }
 
 /* One stretch of half a million symbols: quadratic work would take minutes. */
@@ -584,6 +664,8 @@ static const struct {
     {"\"<0x7F>\"", "\"<0x7f>\"", "byte piece <0x7F> is missing"},
     {"\"a\": 4", "\"\xff\": 4", "not valid UTF-8"},
     /* The merges. */
+    {"[\"a\", \"b\"], [\"b\", \"c\"]", "[\"a\", \"z\"], [\"b\" \"c\"]",
+     "merges[0]: the right half is not in the vocabulary"},
     {"[\"a\", \"b\"]", "[\"z\", \"b\"]", "merges[0]: the left half is not in the vocabulary"},
     {"[\"a\", \"b\"]", "[\"a\", \"z\"]", "merges[0]: the right half is not in the vocabulary"},
     {"[\"b\", \"c\"]", "[\"c\", \"b\"]", "merges[1]: the join is not in the vocabulary"},
@@ -667,9 +749,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_by_rank_then_leftmost),
         cmocka_unit_test(falls_back_to_bytes),
+        cmocka_unit_test(spaces_without_a_piece_are_the_bytes_of_the_mark),
         cmocka_unit_test(finds_specials_anywhere),
         cmocka_unit_test(plain_mode_sees_only_text),
         cmocka_unit_test(equals_the_definition_on_random_text),
+        cmocka_unit_test(words_seen_before_change_nothing),
         cmocka_unit_test(long_stretches_take_one_pass),
         cmocka_unit_test(refuses_malformed_text),
         cmocka_unit_test(answers_about_its_vocabulary),
