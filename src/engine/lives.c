@@ -176,11 +176,10 @@ void ct_lives_admit(ct_engine *e)
             break;
         case CT_KV_WAIT:
             n_tries++;
+            e->waiter[i].tried = true;
             /* With nobody to wait for, it would wait for ever. */
             if (e->n_running == 0)
                 never_fits(e, e->waiting[i]);
-            else if (!ct_sched_blocked(e->waiter, i))
-                return;
             break;
         case CT_KV_NEVER:
             never_fits(e, e->waiting[i]);
