@@ -3,6 +3,7 @@
 # make units      unit and golden tests of one build;   make fuzz: the fuzz targets (clang)
 # make layers     direction of includes;                make format / format-check
 # SAN=1           AddressSanitizer and UBSan, in build/san
+# SAN=thread      ThreadSanitizer, in build/tsan;       make tsan: the tests with threads under it
 # CUDA=0          leaves the CUDA part out (default: built when nvcc is found)
 VERSION := 0.1.0
 CC      := gcc
@@ -10,7 +11,11 @@ SAN     ?= 0
 
 ifeq ($(SAN),1)
 BUILD    := build/san
-OPT      := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT      := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+            -DCT_TEST_SLOW
+else ifeq ($(SAN),thread)
+BUILD    := build/tsan
+OPT      := -O1 -g -fsanitize=thread -DCT_TEST_SLOW
 else
 BUILD    := build/release
 OPT      := -O3 -g
@@ -24,7 +29,7 @@ CFLAGS   := -std=c17 $(OPT) $(WARN) -ffp-contract=off
 LDLIBS   := -lm -lpthread
 
 # The sanitizers' shadow memory and the CUDA driver do not agree: SAN builds go without.
-CUDA     ?= $(if $(shell command -v nvcc),$(if $(filter 1,$(SAN)),0,1),0)
+CUDA     ?= $(if $(shell command -v nvcc),$(if $(filter 0,$(SAN)),1,0),0)
 CUDA_DIR := $(patsubst %/bin/nvcc,%,$(shell command -v nvcc))
 ifeq ($(CUDA),1)
 CUDA_OBJ := $(patsubst %.cu,$(BUILD)/%.o,$(shell find src -name '*.cu'))
@@ -60,9 +65,14 @@ $(BUILD)/%.o: %.cu Makefile
 	@mkdir -p $(@D)
 	nvcc $(NVFLAGS) -MMD -MP -c -o $@ $<
 
+# Tests of memory put themselves between the library and the heap (tests/heap.h).
+HEAP_TESTS := $(BUILD)/tests/unit/test_engine_memory $(BUILD)/tests/unit/test_engine_simulation
+$(HEAP_TESTS): HEAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a -lcmocka $(LDLIBS)
+	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP $(HEAP) -o $@ $< $(BUILD)/libcarat.a -lcmocka \
+	    $(LDLIBS)
 
 # The reference tokenizer travels packed; tests read it unpacked.
 build/shared/tokenizer.json: $(wildcard $(SHARED)/data/tokenizer/tokenizer.json.xz)
@@ -70,6 +80,11 @@ build/shared/tokenizer.json: $(wildcard $(SHARED)/data/tokenizer/tokenizer.json.
 	if [ -n "$<" ]; then xz -dc $< >$@.part && mv $@.part $@; fi
 
 tests: $(TEST_BIN) $(BUILD)/carat build/shared/tokenizer.json
+# Tests in which threads meet, under ThreadSanitizer.
+TSAN_TESTS := test_pool test_engine_threads test_engine
+tsan:
+	$(MAKE) SAN=thread $(TSAN_TESTS:%=build/tsan/tests/unit/%)
+	@set -e; for t in $(TSAN_TESTS); do build/tsan/tests/unit/$$t; done
 units: tests
 	@set -e; for t in $(TEST_BIN); do $$t; done
 
@@ -102,4 +117,4 @@ clean:
 	rm -rf build
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all tests units fuzz layers format format-check check clean
+.PHONY: all tests units tsan fuzz layers format format-check check clean

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define RIG_CHOICES 4
-#define RIG_TOKENS  64
+#define RIG_TOKENS  96
 
 typedef struct told_choice {
     uint32_t n_rows; /* of logits that tokens were drawn from */

@@ -248,7 +248,7 @@ static ct_request ask_for_digits(const ct_logit_bias *bias, size_t n)
 
 static void stop_strings_end_the_answer_across_tokens(void **state)
 {
-    ct_logit_bias bias[10];
+    ct_logit_bias bias[10] = {{0}};
     char text[31] = {0}, wanted[3] = {0};
     ct_str stop[2] = {CT_STR("zz"), {wanted, 2}};
     ct_request q = ask_for_digits(bias, 10);
