@@ -15,7 +15,7 @@ OPT      := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-o
             -DCT_TEST_SLOW
 else ifeq ($(SAN),thread)
 BUILD    := build/tsan
-OPT      := -O1 -g -fsanitize=thread -DCT_TEST_SLOW
+OPT      := -O2 -g -fsanitize=thread -DCT_TEST_SLOW
 else
 BUILD    := build/release
 OPT      := -O3 -g
