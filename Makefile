@@ -74,6 +74,10 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libcarat.a Makefile
 	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP $(HEAP) -o $@ $< $(BUILD)/libcarat.a -lcmocka \
 	    $(LDLIBS)
 
+$(BUILD)/bench/bench_kv: bench/bench_kv.c $(BUILD)/libcarat.a Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a $(LDLIBS)
+
 # The reference tokenizer travels packed; tests read it unpacked.
 build/shared/tokenizer.json: $(wildcard $(SHARED)/data/tokenizer/tokenizer.json.xz)
 	@mkdir -p $(@D)

@@ -36,6 +36,7 @@ typedef struct rig {
     ct_kv *kv;
     uint32_t ids[RIG_SEQS][RIG_TOKENS]; /* what each sequence holds, or will */
     uint32_t limit[RIG_SEQS];           /* admitted; 0: empty */
+    uint32_t n_prompt[RIG_SEQS];
     uint64_t salt[RIG_SEQS];
 } rig;
 
@@ -117,6 +118,7 @@ static inline ct_kv_admission rig_admit(rig *r, uint32_t seq, const ct_kv_claim 
     if (a != CT_KV_ADMITTED)
         return a;
     r->limit[seq] = claim->n_tokens;
+    r->n_prompt[seq] = claim->n_ids;
     r->salt[seq] = claim->salt;
     if (claim->n_ids)
         memcpy(r->ids[seq], claim->ids, claim->n_ids * sizeof *claim->ids);
@@ -150,13 +152,22 @@ static inline void rig_step(rig *r, uint32_t seq, uint32_t n)
     rig_write(r, seq, at, at + n);
 }
 
+static inline uint32_t rig_most(const rig *r, uint32_t seq)
+{
+    const uint32_t n = r->n_prompt[seq], most = r->shape.decode_tokens;
+
+    if (n && ct_kv_length(r->kv, seq) >= n && most)
+        return (uint32_t)ct_min_size(most, r->shape.step_tokens);
+    return r->shape.step_tokens;
+}
+
 /* As many steps as it takes, stopping where the stores want a snapshot when `keeps`. */
 static inline void rig_run(rig *r, uint32_t seq, uint32_t end, bool keeps)
 {
     for (uint32_t at = ct_kv_length(r->kv, seq); at < end;) {
         uint32_t stop = keeps ? ct_kv_next_boundary(r->kv, seq, at) : end;
-        uint32_t n = (uint32_t)ct_min_size(stop > at && stop < end ? stop - at : end - at,
-                                           r->shape.step_tokens);
+        uint32_t n =
+            (uint32_t)ct_min_size(stop > at && stop < end ? stop - at : end - at, rig_most(r, seq));
 
         rig_step(r, seq, n);
         at += n;

@@ -50,7 +50,7 @@ static bool check_seq(const ct_kv *kv, uint32_t seq, uint32_t *global_users,
 
     return s->length <= s->limit && s->limit <= kv->seq_tokens && s->first_sliding <= n &&
            s->global_due == ct_kv_blocks(s->limit, kv->plan.page_tokens) - n &&
-           s->sliding_claim == ct_kv_sliding_claim(kv, s->limit, s->first_sliding) &&
+           s->sliding_claim == ct_kv_sliding_claim(kv, s) &&
            n - s->first_sliding <= s->sliding_claim &&
            count_row(ct_kv_row(kv, kv->global_table, seq), 0, n, kv->plan.max_blocks, &kv->global,
                      global_users) &&

@@ -165,7 +165,7 @@ ct_kv_need ct_kv_needs(const ct_kv *kv, uint32_t n_tokens)
 {
     return (ct_kv_need){
         .n_global = ct_kv_blocks(n_tokens, kv->plan.page_tokens),
-        .n_sliding = ct_kv_sliding_claim(kv, n_tokens, 0),
+        .n_sliding = ct_kv_sliding_claim(kv, &(kv_seq){.limit = n_tokens}),
     };
 }
 
@@ -243,7 +243,7 @@ static void admit(ct_kv *kv, uint32_t seq, const ct_kv_claim *claim, const ct_pr
         .tip_serial = m->tip == CT_PAGE_NONE ? 0 : kv->prefix.block[m->tip].serial,
     };
     s->global_due = ct_kv_blocks(s->limit, page_tokens) - m->n_blocks;
-    s->sliding_claim = ct_kv_sliding_claim(kv, s->limit, s->first_sliding);
+    s->sliding_claim = ct_kv_sliding_claim(kv, s);
     kv->global_due += s->global_due;
     kv->sliding_claim += s->sliding_claim;
     attach(kv, seq, m);
@@ -255,17 +255,17 @@ ct_kv_admission ct_kv_admit(ct_kv *kv, uint32_t seq, const ct_kv_claim *claim, u
 {
     const ct_kv_need need = ct_kv_needs(kv, claim->n_tokens);
     ct_prefix_match m;
-    uint32_t sliding;
+    kv_seq s = {.limit = claim->n_tokens};
 
     assert(seq_at(kv, seq)->limit == 0 && claim->n_tokens && claim->n_ids <= claim->n_tokens);
     if (claim->n_tokens > kv->seq_tokens || need.n_global > kv->global.n ||
         need.n_sliding > kv->sliding.n)
         return CT_KV_NEVER;
     m = look_up(kv, claim);
-    sliding = ct_kv_sliding_claim(kv, claim->n_tokens, first_visible(kv, m.n_blocks));
+    s.first_sliding = first_visible(kv, m.n_blocks);
     if ((uint64_t)kv->global_due + need.n_global - m.n_blocks + kept_on_path(kv, &m) >
             (uint64_t)kv->global.n_free + kv->global.n_kept ||
-        (uint64_t)kv->sliding_claim + sliding > kv->sliding.n)
+        (uint64_t)kv->sliding_claim + ct_kv_sliding_claim(kv, &s) > kv->sliding.n)
         return CT_KV_WAIT;
     admit(kv, seq, claim, &m);
     *n_cached = m.n_blocks * kv->plan.page_tokens;
@@ -273,6 +273,11 @@ ct_kv_admission ct_kv_admit(ct_kv *kv, uint32_t seq, const ct_kv_claim *claim, u
 }
 
 /* --- growth ------------------------------------------------------------------- */
+
+static bool past_prompt(const kv_seq *s)
+{
+    return s->n_prompt && s->length >= s->n_prompt;
+}
 
 /* Puts back what is behind the window of the page where the next step begins. */
 static void slide(ct_kv *kv, uint32_t seq)
@@ -286,7 +291,8 @@ static void slide(ct_kv *kv, uint32_t seq)
         ct_pages_put(&kv->sliding, table[s->first_sliding]);
         table[s->first_sliding] = CT_PAGE_NONE;
     }
-    claim = ct_kv_sliding_claim(kv, s->limit, first);
+    s->decoding = past_prompt(s);
+    claim = ct_kv_sliding_claim(kv, s);
     kv->sliding_claim -= s->sliding_claim - claim;
     s->sliding_claim = claim;
 }
@@ -323,10 +329,11 @@ static void note_ids(ct_kv *kv, uint32_t seq, const uint32_t *ids, uint32_t n)
 ct_status ct_kv_extend(ct_kv *kv, uint32_t seq, const uint32_t *ids, uint32_t n, ct_error *err)
 {
     kv_seq *s = seq_at(kv, seq);
+    const uint32_t most = past_prompt(s) ? kv->plan.decode_tokens : kv->step_tokens;
 
-    if (n > kv->step_tokens)
+    if (n > most)
         return ct_fail(err, CT_EINVAL, "a step of %u tokens in one sequence, at most %u fit", n,
-                       kv->step_tokens);
+                       most);
     if (n > s->limit - s->length)
         return ct_fail(err, CT_ELIMIT, "%u tokens and %u more, but the sequence was given %u",
                        s->length, n, s->limit);

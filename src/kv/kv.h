@@ -23,6 +23,7 @@ typedef struct ct_kv_shape {
     uint32_t n_seqs;
     uint32_t seq_tokens;          /* longest sequence */
     uint32_t step_tokens;         /* most rows of one sequence in one step */
+    uint32_t decode_tokens;       /* and past its prompt; 0: step_tokens */
     uint32_t page_tokens;         /* 0: CT_KV_PAGE_TOKENS */
     uint32_t n_global, n_sliding; /* pages of each pool; 0: enough for n_seqs at their longest */
     ct_kv_type global_type, sliding_type;

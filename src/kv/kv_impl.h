@@ -11,6 +11,7 @@ typedef struct kv_seq {
     uint32_t length;        /* resident positions count up to it */
     uint32_t limit;         /* tokens admitted; 0: empty */
     uint32_t first_sliding; /* sliding blocks before it are not resident */
+    bool decoding;          /* steps have been past the prompt: small from now on */
     /* Promises.  Global pages: those still to be taken.  Sliding pages: the most that
      * the table can hold at once from now on, shared ones included, because their other
      * users may let go of them at any time. */
@@ -50,12 +51,13 @@ static inline uint32_t ct_kv_seq_blocks(const ct_kv *kv, const kv_seq *s)
     return ct_kv_blocks(s->length, kv->plan.page_tokens);
 }
 
-/* Sliding pages that the table can still come to hold at once. */
-static inline uint32_t ct_kv_sliding_claim(const ct_kv *kv, uint32_t limit, uint32_t first_sliding)
+/* Sliding pages that a table can still come to hold at once. */
+static inline uint32_t ct_kv_sliding_claim(const ct_kv *kv, const kv_seq *s)
 {
-    const uint32_t left = ct_kv_blocks(limit, kv->plan.page_tokens) - first_sliding;
+    const uint32_t left = ct_kv_blocks(s->limit, kv->plan.page_tokens) - s->first_sliding;
+    const uint32_t most = s->decoding ? kv->plan.most_decoding : kv->plan.most_sliding;
 
-    return left < kv->plan.most_sliding ? left : kv->plan.most_sliding;
+    return left < most ? left : most;
 }
 
 #endif

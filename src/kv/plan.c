@@ -59,14 +59,22 @@ static ct_status pool_pages(uint32_t *out, uint32_t wanted, uint32_t one, const 
 /* A row at the start of a page sees the window_blocks pages before it.  A step keeps what
  * its first row's page sees, rounded down so that a snapshot at the last whole page can be
  * made of it, and adds its rows, which may begin anywhere in a page. */
+static uint32_t most_sliding(const ct_kv_plan *p, uint32_t step_tokens)
+{
+    const uint64_t rows = (uint64_t)step_tokens + p->page_tokens - 1;
+    const uint64_t most = (uint64_t)p->window_blocks + ct_kv_blocks(rows, p->page_tokens);
+
+    return most < p->max_blocks ? (uint32_t)most : p->max_blocks;
+}
+
 static void plan_blocks(ct_kv_plan *p, const ct_config *c, const ct_kv_shape *s)
 {
-    uint64_t step = (uint64_t)s->step_tokens + p->page_tokens - 1, most;
-
+    p->decode_tokens =
+        s->decode_tokens && s->decode_tokens < s->step_tokens ? s->decode_tokens : s->step_tokens;
     p->max_blocks = ct_kv_blocks(s->seq_tokens, p->page_tokens);
     p->window_blocks = ct_kv_blocks((uint64_t)c->window - 1, p->page_tokens);
-    most = (uint64_t)p->window_blocks + ct_kv_blocks(step, p->page_tokens);
-    p->most_sliding = most < p->max_blocks ? (uint32_t)most : p->max_blocks;
+    p->most_sliding = most_sliding(p, s->step_tokens);
+    p->most_decoding = most_sliding(p, p->decode_tokens);
 }
 
 ct_status ct_kv_plan_make(ct_kv_plan *out, const ct_config *config, const ct_kv_shape *shape,

@@ -9,7 +9,9 @@ typedef struct ct_kv_plan {
     uint32_t page_tokens;
     uint32_t max_blocks;    /* of one sequence */
     uint32_t window_blocks; /* that a row at the start of a page sees before it */
+    uint32_t decode_tokens;
     uint32_t most_sliding;  /* sliding pages of one sequence at once */
+    uint32_t most_decoding; /* and past its prompt */
 } ct_kv_plan;
 
 ct_status ct_kv_plan_make(ct_kv_plan *out, const ct_config *config, const ct_kv_shape *shape,

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* --- creation ----------------------------------------------------------------- */
 
@@ -22,6 +23,10 @@ ct_status ct_prefix_init(ct_prefix *p, ct_pages *global, ct_pages *sliding, uint
         .newest = CT_PAGE_NONE,
         .oldest = CT_PAGE_NONE,
     };
+    /* So that no client can aim at one bucket.  No result depends on it, and without
+     * entropy there is only less protection. */
+    if (getrandom(&p->seed, sizeof p->seed, GRND_NONBLOCK) != (ssize_t)sizeof p->seed)
+        p->seed = 0;
     while (n_buckets < global->n && n_buckets < 1u << 31)
         n_buckets *= 2;
     p->n_buckets = n_buckets;
@@ -68,7 +73,8 @@ static uint64_t block_hash(uint64_t h, const uint32_t *ids, uint32_t n)
 
 static uint64_t hash_after(const ct_prefix *p, uint32_t parent, uint64_t salt, const uint32_t *ids)
 {
-    return block_hash(parent == CT_PAGE_NONE ? salt : p->block[parent].hash, ids, p->page_tokens);
+    return block_hash(parent == CT_PAGE_NONE ? salt ^ p->seed : p->block[parent].hash, ids,
+                      p->page_tokens);
 }
 
 static uint32_t *bucket_of(const ct_prefix *p, uint64_t hash)

@@ -35,6 +35,7 @@ typedef struct ct_prefix {
     uint32_t newest, oldest;
     uint32_t n_blocks, n_snapshots;
     uint64_t n_evicted, last_serial;
+    uint64_t seed; /* of the hash */
 } ct_prefix;
 
 ct_status ct_prefix_init(ct_prefix *p, ct_pages *global, ct_pages *sliding, uint32_t page_tokens,

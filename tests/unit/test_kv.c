@@ -270,6 +270,38 @@ static void admission_counts_both_pools_or_changes_nothing(void **state)
     rig_close(r);
 }
 
+/* 18, 19: past its prompt a sequence takes small steps, and needs less for them. */
+static void a_decoding_sequence_claims_less(void **state)
+{
+    static const uint32_t ids[20];
+    rig *r = rig_open((ct_kv_shape){.n_seqs = 2,
+                                    .seq_tokens = 80,
+                                    .step_tokens = 20,
+                                    .decode_tokens = 1,
+                                    .page_tokens = 4,
+                                    .n_global = 40,
+                                    .n_sliding = 13},
+                      10);
+    const ct_kv_claim claim = {.ids = ids, .n_ids = 20, .n_tokens = 80, .no_cache = true};
+    uint32_t n_cached;
+
+    (void)state;
+    assert_int_equal(rig_admit(r, 0, &claim, &n_cached), CT_KV_ADMITTED);
+    assert_int_equal(ct_kv_used(r->kv).sliding_reserved, 3 + 6);
+    rig_step(r, 0, 20);
+    assert_int_equal(rig_admit(r, 1, &claim, &n_cached), CT_KV_WAIT);
+    assert_int_equal(ct_kv_extend(r->kv, 0, ids, 2, &err), CT_EINVAL);
+    assert_int_equal(ct_kv_length(r->kv, 0), 20);
+    rig_step(r, 0, 1);
+    assert_true(ct_kv_consistent(r->kv));
+    assert_int_equal(rig_admit(r, 1, &claim, &n_cached), CT_KV_ADMITTED); /* 4 and 9 */
+    rig_run(r, 0, 80, false);
+    rig_run(r, 1, 80, false);
+    rig_check(r, 0);
+    rig_check(r, 1);
+    rig_close(r);
+}
+
 /* 14, 16: the sliding pool can be the one that is short. */
 static void sliding_pages_can_be_what_is_waited_for(void **state)
 {
@@ -348,6 +380,7 @@ int main(void)
         cmocka_unit_test(sequences_share_no_page_and_release_frees_them),
         cmocka_unit_test(page_ids_carry_no_order),
         cmocka_unit_test(admission_counts_both_pools_or_changes_nothing),
+        cmocka_unit_test(a_decoding_sequence_claims_less),
         cmocka_unit_test(sliding_pages_can_be_what_is_waited_for),
         cmocka_unit_test(what_does_not_fit_is_refused_with_both_numbers),
         cmocka_unit_test(stores_too_small_for_one_sequence_are_refused),

@@ -1,6 +1,8 @@
 /* Reuse of pages between sequences.  Numbers are the sentences of docs/kv.md. */
 #include "kv_rig.h"
 
+#include "kv/prefix.h"
+
 #define P 4 /* page_tokens; a window of 10 needs 3 pages before a boundary */
 
 static ct_error err;
@@ -196,6 +198,38 @@ static void salts_and_single_tokens_keep_prompts_apart(void **state)
     rig_close(r);
 }
 
+/* 22: blocks whose hashes are equal and whose tokens, parent or salt are not. */
+static void equal_hashes_do_not_make_equal_blocks(void **state)
+{
+    const uint32_t ids[2] = {7, 8};
+    ct_pages global, sliding;
+    ct_prefix p;
+    uint32_t a, b;
+
+    (void)state;
+    test_ok(ct_pages_init(&global, 4, &err), &err);
+    test_ok(ct_pages_init(&sliding, 4, &err), &err);
+    test_ok(ct_prefix_init(&p, &global, &sliding, 1, 0, &err), &err);
+    a = ct_pages_take(&global);
+    b = ct_pages_take(&global);
+    *ct_prefix_ids(&p, a) = ids[0];
+    *ct_prefix_ids(&p, b) = ids[1];
+    assert_int_equal(ct_prefix_add(&p, CT_PAGE_NONE, 5, a), a);
+    assert_int_equal(ct_prefix_add(&p, a, 5, b), b);
+    assert_int_equal(ct_prefix_find(&p, 5, ids, 2).n_known, 2);
+    *ct_prefix_ids(&p, b) = 9;
+    assert_int_equal(ct_prefix_find(&p, 5, ids, 2).n_known, 1);
+    *ct_prefix_ids(&p, b) = ids[1];
+    p.block[b].parent = CT_PAGE_NONE;
+    assert_int_equal(ct_prefix_find(&p, 5, ids, 2).n_known, 1);
+    p.block[b].parent = a;
+    p.block[b].salt = 6;
+    assert_int_equal(ct_prefix_find(&p, 5, ids, 2).n_known, 1);
+    ct_prefix_deinit(&p);
+    ct_pages_deinit(&global);
+    ct_pages_deinit(&sliding);
+}
+
 /* 29 */
 static void no_cache_neither_uses_nor_leaves(void **state)
 {
@@ -259,13 +293,32 @@ static void the_least_recently_used_snapshot_goes_first(void **state)
     serve(r, 0, a, 22);
     serve(r, 0, b, 22);
     assert_int_equal(kept_bytes(r, &bytes), 2 * path);
-    assert_int_equal(serve(r, 0, a, 22), 20);
+    assert_int_equal(admit(r, 0, a, 22), 20); /* a lookup is a use */
+    rig_release(r, 0);
     assert_int_equal(serve(r, 0, c, 22), 0); /* in the place of b */
     assert_int_equal(kept_bytes(r, &bytes), 2 * path);
     assert_int_equal(ct_kv_used(r->kv).evictions, 1);
     assert_int_equal(admit(r, 1, b, 22), 0);
     assert_int_equal(admit(r, 2, a, 22), 20);
     assert_int_equal(kept_bytes(r, &bytes), path); /* a is in use */
+    rig_close(r);
+}
+
+/* 31: to keep what is known already is a use, too. */
+static void keeping_again_makes_a_snapshot_the_newest(void **state)
+{
+    rig *r = open_cache(2 * (5 * 64 + 3 * 128));
+    const uint32_t *a = count_from(0, 22), *b = count_from(100, 22), *c = count_from(200, 22);
+
+    (void)state;
+    admit(r, 1, a, 22);
+    serve(r, 0, a, 22);
+    serve(r, 0, b, 22);
+    rig_run(r, 1, 22, true); /* computed in parallel, known by now */
+    rig_release(r, 1);
+    serve(r, 0, c, 22);
+    assert_int_equal(admit(r, 0, b, 22), 0);
+    assert_int_equal(admit(r, 1, a, 22), 20);
     rig_close(r);
 }
 
@@ -478,9 +531,11 @@ int main(void)
         cmocka_unit_test(the_second_prompt_marks_the_branch_and_the_third_uses_it),
         cmocka_unit_test(a_hint_asks_for_a_snapshot),
         cmocka_unit_test(salts_and_single_tokens_keep_prompts_apart),
+        cmocka_unit_test(equal_hashes_do_not_make_equal_blocks),
         cmocka_unit_test(no_cache_neither_uses_nor_leaves),
         cmocka_unit_test(without_a_budget_nothing_is_kept),
         cmocka_unit_test(the_least_recently_used_snapshot_goes_first),
+        cmocka_unit_test(keeping_again_makes_a_snapshot_the_newest),
         cmocka_unit_test(eviction_leaves_what_others_need),
         cmocka_unit_test(a_full_pool_takes_from_the_cache),
         cmocka_unit_test(shared_global_pages_are_not_reserved_again),

@@ -14,8 +14,6 @@ typedef struct world {
     uint64_t random;
     /* Texts of the past, to begin like. */
     uint32_t past[HISTORIES][RIG_TOKENS], n_past[HISTORIES];
-    uint32_t n_prompt[RIG_SEQS];
-    bool no_cache[RIG_SEQS];
     unsigned n_admitted, n_waited, n_refused, n_hits;
 } world;
 
@@ -39,6 +37,7 @@ static ct_kv_shape draw_shape(world *w, uint32_t window)
         .seq_tokens = draw_between(w, 20, 90),
         .step_tokens = draw_between(w, 1, 14),
         .page_tokens = draw_between(w, 1, 9),
+        .decode_tokens = draw(w, 5),
         .cache_bytes = budgets[draw(w, 4)],
     };
     uint32_t blocks = s.seq_tokens / s.page_tokens + 1;
@@ -105,8 +104,6 @@ static void try_admit(world *w, uint32_t seq)
     assert_int_equal(a == CT_KV_NEVER, never);
     w->n_refused += never;
     if (a == CT_KV_ADMITTED) {
-        w->n_prompt[seq] = n;
-        w->no_cache[seq] = claim.no_cache;
         w->n_admitted++;
         w->n_hits += n_cached > 0;
         assert_true(n_cached < n && n_cached % r->shape.page_tokens == 0);
@@ -126,14 +123,14 @@ static void grow(world *w, uint32_t seq)
 {
     rig *r = w->r;
     const uint32_t at = ct_kv_length(r->kv, seq), left = r->limit[seq] - at;
-    uint32_t n = draw(w, 1 + (uint32_t)ct_min_size(left, r->shape.step_tokens)), stop;
+    uint32_t n = draw(w, 1 + (uint32_t)ct_min_size(left, rig_most(r, seq))), stop;
 
     stop = ct_kv_next_boundary(r->kv, seq, at);
-    assert_true(stop == w->n_prompt[seq] || (stop > at && stop < w->n_prompt[seq]));
+    assert_true(stop == r->n_prompt[seq] || (stop > at && stop < r->n_prompt[seq]));
     if (stop > at && stop - at < n && draw(w, 2))
         n = stop - at;
     for (uint32_t i = at; i < at + n; i++)
-        if (i >= w->n_prompt[seq])
+        if (i >= r->n_prompt[seq])
             r->ids[seq][i] = draw(w, 3);
     rig_step(r, seq, n);
     if (at + n == stop && draw(w, 3))

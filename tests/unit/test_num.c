@@ -43,6 +43,41 @@ static void e4m3_has_its_published_values(void **state)
     assert_true(isnan(ct_e4m3_f32(0x7f)) && isnan(ct_e4m3_f32(0xff)));
 }
 
+/* Nearest of all finite codes; of two as near, the one with an even last bit. */
+static uint8_t e4m3_by_search(float f)
+{
+    uint8_t best = 0;
+
+    for (unsigned code = 0; code < 0x7f; code++) {
+        float d = fabsf(ct_e4m3_f32((uint8_t)code) - fabsf(f));
+        float least = fabsf(ct_e4m3_f32(best) - fabsf(f));
+
+        if (d < least || (d == least && (code & 1) == 0))
+            best = (uint8_t)code;
+    }
+    return best | (signbit(f) ? 0x80 : 0);
+}
+
+static void e4m3_rounds_to_nearest_even_and_saturates(void **state)
+{
+    (void)state;
+    for (unsigned code = 0; code < 256; code++)
+        if ((code & 0x7f) != 0x7f)
+            assert_int_equal(ct_f32_e4m3(ct_e4m3_f32((uint8_t)code)), code);
+    /* Every value with four more bits than e4m3 has, below, within and above its range. */
+    for (uint32_t bits = 0x3a000000; bits < 0x44000000; bits += 1u << 16)
+        for (int by = -1; by <= 1; by++) {
+            float f = ct_bits_f32(bits + (uint32_t)by);
+
+            assert_int_equal(ct_f32_e4m3(f), e4m3_by_search(f));
+            assert_int_equal(ct_f32_e4m3(-f), e4m3_by_search(-f));
+        }
+    assert_int_equal(ct_f32_e4m3(INFINITY), 0x7e);
+    assert_int_equal(ct_f32_e4m3(-1e30f), 0xfe);
+    assert_int_equal(ct_f32_e4m3(ct_bits_f32(1)), 0);
+    assert_true(isnan(ct_e4m3_f32(ct_f32_e4m3(NAN))));
+}
+
 static void e2m1_has_its_sixteen_values(void **state)
 {
     static const float want[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
@@ -97,6 +132,7 @@ int main(void)
         cmocka_unit_test(every_bf16_survives_a_round_trip),
         cmocka_unit_test(bf16_rounds_to_nearest_even),
         cmocka_unit_test(e4m3_has_its_published_values),
+        cmocka_unit_test(e4m3_rounds_to_nearest_even_and_saturates),
         cmocka_unit_test(e2m1_has_its_sixteen_values),
         cmocka_unit_test(every_code_point_survives_utf8),
         cmocka_unit_test(malformed_utf8_is_found_at_its_place),

@@ -25,6 +25,7 @@ static fixture make(ct_ref_rounding rounding, unsigned threads)
                                      .keys = 4096,
                                      .cols = 512,
                                      .group = 2,
+                                     .pairs = 16,
                                      .n_experts = 16,
                                      .top_k = 4,
                                      .expert_width = 48,
@@ -417,6 +418,198 @@ static void qkv_finish_writes_normed_keys_and_weightless_values(void **state)
     drop(&f);
 }
 
+enum { FD = 32, FT = 21, FH = 4, FKVH = 2, FPAGE = 4, FPAGES = 7 };
+
+static size_t bytes_of(ct_kv_type type)
+{
+    return type == CT_KV_F32 ? 4 : type == CT_KV_BF16 ? 2 : 1;
+}
+
+/* As a store of this type gives it back. */
+static float stored(ct_kv_type type, float x)
+{
+    if (type == CT_KV_FP8)
+        return ct_e4m3_f32(ct_f32_e4m3(x));
+    return type == CT_KV_BF16 ? ct_round_bf16(x) : x;
+}
+
+typedef struct folded_case {
+    fixture *f;
+    ct_kv_type type;
+    float raw[FT * FKVH * FD], q[FT * FH * FD], out[FT * FH * FD];
+    uint16_t norm[FD];
+    ct_rope rope;
+} folded_case;
+
+/* FT rows of one sequence into a folded store, written and then read in one go. */
+static void run_folded(folded_case *c)
+{
+    static const uint32_t pages[FPAGES] = {3, 0, 5, 1, 6, 2, 4};
+    uint32_t pos[FT], seq[FT] = {0};
+    ct_rows rows = {FT, NULL, pos, seq};
+    ct_kv_layer kv = {.v = calloc(FPAGES * FPAGE * FKVH * FD, bytes_of(c->type)),
+                      .type = c->type,
+                      .page_tokens = FPAGE,
+                      .n_pages = FPAGES,
+                      .kv_heads = FKVH,
+                      .head_dim = FD,
+                      .pages = pages,
+                      .max_blocks = FPAGES};
+
+    for (uint32_t i = 0; i < FT; i++)
+        pos[i] = i;
+    c->f->ops->qkv_finish(c->f->b, &rows,
+                          &(ct_qkv_args){.q = c->q,
+                                         .k = c->raw,
+                                         .v = c->raw,
+                                         .q_norm = c->norm,
+                                         .k_norm = c->norm,
+                                         .n_heads = FH,
+                                         .rope = c->rope,
+                                         .kv = &kv});
+    c->f->ops->attend(c->f->b, &rows,
+                      &(ct_attend_args){.out = c->out,
+                                        .q = c->q,
+                                        .n_heads = FH,
+                                        .kv = &kv,
+                                        .k_norm = c->norm,
+                                        .rope = c->rope});
+    free(kv.v);
+}
+
+/* Of the head of one token: the value as stored, and the key that follows from it. */
+static void fold_by_hand(const folded_case *c, double *value, double *key, uint32_t pos,
+                         uint32_t head)
+{
+    const float *x = c->raw + (pos * FKVH + head) * FD;
+    double square = 0;
+
+    for (unsigned i = 0; i < FD; i++)
+        square += (double)x[i] * x[i] / FD;
+    for (unsigned i = 0; i < FD; i++) {
+        value[i] = stored(c->type, (float)(x[i] / sqrt(square)));
+        key[i] = value[i] * ct_bf16_f32(c->norm[i]);
+    }
+    for (unsigned i = 0; i < c->rope.n_pairs; i++) {
+        double angle = pos * pow(c->rope.theta, -2.0 * i / FD), a = key[i], b = key[i + FD / 2];
+
+        key[i] = a * cos(angle) - b * sin(angle);
+        key[i + FD / 2] = b * cos(angle) + a * sin(angle);
+    }
+}
+
+/* Row t, query head h, from the definition. */
+static void attend_by_hand(const folded_case *c, double *out, uint32_t t, uint32_t h)
+{
+    double p[FT], value[FT][FD], key[FD], sum = 0;
+
+    for (uint32_t s = 0; s <= t; s++) {
+        double score = 0;
+
+        fold_by_hand(c, value[s], key, s, h * FKVH / FH);
+        for (unsigned i = 0; i < FD; i++)
+            score += c->q[(t * FH + h) * FD + i] * key[i];
+        p[s] = exp(score);
+        sum += p[s];
+    }
+    for (unsigned i = 0; i < FD; i++) {
+        out[i] = 0;
+        for (uint32_t s = 0; s <= t; s++)
+            out[i] += p[s] / sum * value[s][i];
+    }
+}
+
+static void folded_stores_give_keys_from_the_values_as_stored(void **state)
+{
+    (void)state;
+    for (unsigned type = CT_KV_F32; type <= CT_KV_FP8; type++) {
+        fixture f = make(CT_REF_F32, 2);
+        folded_case c = {.f = &f, .type = (ct_kv_type)type, .rope = {1e6, 5}};
+
+        fill(&f, c.raw, CT_LEN(c.raw));
+        fill(&f, c.q, CT_LEN(c.q));
+        fill_bf16(&f, c.norm, FD);
+        run_folded(&c);
+        for (uint32_t t = 0; t < FT; t++)
+            for (uint32_t h = 0; h < FH; h++) {
+                double want[FD];
+
+                attend_by_hand(&c, want, t, h);
+                for (unsigned i = 0; i < FD; i++)
+                    near(c.out[(t * FH + h) * FD + i], want[i], 2e-5, "folded attention");
+            }
+        drop(&f);
+    }
+}
+
+/* Two models' shapes in turn on one backend: the turns kept for one must not serve the
+ * other. */
+static void turns_are_those_of_the_layer_s_rope(void **state)
+{
+    fixture f = make(CT_REF_F32, 1);
+    folded_case a = {.f = &f, .rope = {1e6, 5}}, b;
+    float first[CT_LEN(a.out)];
+
+    (void)state;
+    fill(&f, a.raw, CT_LEN(a.raw));
+    fill(&f, a.q, CT_LEN(a.q));
+    fill_bf16(&f, a.norm, FD);
+    b = a;
+    run_folded(&a);
+    memcpy(first, a.out, sizeof first);
+    a = b;
+    a.rope = (ct_rope){1e4, 16};
+    run_folded(&a);
+    assert_memory_not_equal(a.out, first, sizeof first);
+    a = b;
+    run_folded(&a);
+    assert_memory_equal(a.out, first, sizeof first);
+    drop(&f);
+}
+
+static void typed_stores_round_keys_and_values(void **state)
+{
+    (void)state;
+    for (unsigned type = CT_KV_F32; type <= CT_KV_FP8; type++) {
+        fixture f = make(CT_REF_F32, 1);
+        float q[FD] = {0}, k[FD], v[FD], got[FD];
+        const uint16_t one[FD] = {0};
+        const uint32_t page = 0, pos = 0, seq = 0;
+        ct_kv_layer kv = {.type = (ct_kv_type)type,
+                          .page_tokens = 1,
+                          .n_pages = 1,
+                          .kv_heads = 1,
+                          .head_dim = FD,
+                          .pages = &page,
+                          .max_blocks = 1};
+        double square = 0;
+
+        fill(&f, k, FD);
+        fill(&f, v, FD);
+        for (unsigned i = 0; i < FD; i++)
+            square += (double)v[i] * v[i] / FD;
+        test_ok(f.ops->alloc(f.b, &kv.k, ct_kv_elem(kv.type), FD, &err), &err);
+        test_ok(f.ops->alloc(f.b, &kv.v, ct_kv_elem(kv.type), FD, &err), &err);
+        f.ops->qkv_finish(f.b, &(ct_rows){1, NULL, &pos, &seq},
+                          &(ct_qkv_args){.q = q,
+                                         .k = k,
+                                         .v = v,
+                                         .q_norm = one,
+                                         .k_norm = one,
+                                         .n_heads = 1,
+                                         .eps = 1e-6f,
+                                         .rope = {1e4, FD / 2},
+                                         .kv = &kv});
+        test_ok(f.ops->read(f.b, got, kv.v, ct_kv_elem(kv.type), 0, FD, &err), &err);
+        for (unsigned i = 0; i < FD; i++) {
+            double exact = v[i] / sqrt(square + 1e-6);
+
+            assert_true(got[i] == stored(kv.type, (float)exact));
+        }
+        drop(&f);
+    }
+}
+
 /* --- feed forward ---------------------------------------------------------------- */
 
 static void head_caps_logits_softly(void **state)
@@ -598,6 +791,9 @@ int main(void)
         cmocka_unit_test(sliding_rows_see_exactly_the_window),
         cmocka_unit_test(query_heads_share_key_heads_in_order),
         cmocka_unit_test(qkv_finish_writes_normed_keys_and_weightless_values),
+        cmocka_unit_test(folded_stores_give_keys_from_the_values_as_stored),
+        cmocka_unit_test(turns_are_those_of_the_layer_s_rope),
+        cmocka_unit_test(typed_stores_round_keys_and_values),
         cmocka_unit_test(head_caps_logits_softly),
         cmocka_unit_test(router_ties_go_to_the_lower_expert),
         cmocka_unit_test(router_stays_in_range_on_nan),
