@@ -1,6 +1,7 @@
 # make            build/release/carat and libcarat.a
 # make check      the whole default test suite (tests/check.sh)
 # make units      unit and golden tests of one build;   make fuzz: the fuzz targets (clang)
+# make benches    what docs/SPEED.md runs, one binary for each bench/*.c
 # make layers     direction of includes;                make format / format-check
 # SAN=1           AddressSanitizer and UBSan, in build/san
 # SAN=thread      ThreadSanitizer, in build/tsan;       make tsan: the tests with threads under it
@@ -45,6 +46,7 @@ TEST_SRC := $(wildcard tests/unit/test_*.c tests/golden/test_*.c)
 FUZZ_SRC := $(wildcard fuzz/fuzz_*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/%.o)
+BENCH_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 FUZZ_BIN := $(FUZZ_SRC:fuzz/%.c=build/fuzz/%)
 SHARED   := $(or $(CARAT_SHARED),../shared)
@@ -74,7 +76,7 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libcarat.a Makefile
 	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP $(HEAP) -o $@ $< $(BUILD)/libcarat.a -lcmocka \
 	    $(LDLIBS)
 
-$(BUILD)/bench/bench_kv: bench/bench_kv.c $(BUILD)/libcarat.a Makefile
+$(BUILD)/bench/%: bench/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a $(LDLIBS)
 
@@ -105,6 +107,8 @@ build/fuzz/fuzz_%: fuzz/fuzz_%.c build/fuzz/libcarat.a
 	clang $(CPPFLAGS) $(FUZZFLAGS) -fsanitize=fuzzer -o $@ $< build/fuzz/libcarat.a -lm -lpthread
 fuzz: $(FUZZ_BIN)
 
+benches: $(BENCH_BIN)
+
 layers:
 	sh tools/check_layers.sh
 
@@ -121,4 +125,4 @@ clean:
 	rm -rf build
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all tests units tsan fuzz layers format format-check check clean
+.PHONY: all tests units tsan fuzz benches layers format format-check check clean

@@ -92,6 +92,7 @@ static ct_status create_model_side(ct_engine *e, ct_error *err)
         .n_seqs = o->slots,
         .seq_tokens = o->ctx,
         .step_tokens = o->chunk,
+        .decode_tokens = 1,
         .page_tokens = o->page_tokens,
         .n_global = o->n_global,
         .n_sliding = o->n_sliding,

@@ -123,6 +123,7 @@ static ct_kv_admission try_admit(ct_engine *e, ct_job *job)
         .ids = job->ask.prompt,
         .n_ids = job->ask.n_prompt,
         .n_tokens = job->ask.n_prompt + job->max_new,
+        .hint = job->ask.reuse_hint,
         .salt = job->ask.salt,
         .no_cache = alone || !may_share(e, job),
     };

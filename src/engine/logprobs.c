@@ -16,14 +16,15 @@ static uint32_t n_above(const float *row, uint32_t vocab, float l, uint32_t id)
 }
 
 typedef struct log_softmax {
-    double max, log_sum; /* of exp(l - max) */
+    float max;
+    double log_sum; /* of exp(l - max) */
 } log_softmax;
 
 /* Any values do when nothing is usable. */
 static log_softmax measure(const float *row, uint32_t vocab)
 {
     uint64_t best = ct_rank_best(row, vocab);
-    double max;
+    float max;
 
     if (best == CT_RANK_NONE)
         return (log_softmax){0};
@@ -33,7 +34,7 @@ static log_softmax measure(const float *row, uint32_t vocab)
 
 static float logprob_of(const log_softmax *m, float l)
 {
-    return (float)(l - m->max - m->log_sum);
+    return (float)((double)l - m->max - m->log_sum);
 }
 
 void ct_sampler_logprobs(ct_sampler *s, const float *logits, uint32_t id, uint32_t n_top,

@@ -1,39 +1,64 @@
 #include "engine/rank.h"
 
-#include <stdbool.h>
+#include "engine/lanes.h"
+
 #include <string.h>
 
-/* Rows are scanned in blocks: the loop over one has no branch, so that it becomes vector
- * instructions.  Every comparison with NaN is false, which skips it. */
+/* Rows are scanned in blocks, a whole one at a time where nothing in it matters. */
 #define BLOCK 16
 
 static float row_max(const float *row, uint32_t vocab)
 {
-    float lane[BLOCK], best = -INFINITY;
+    ct_f4 lane[4];
+    float best = -INFINITY;
     uint32_t i = 0;
 
-    for (int j = 0; j < BLOCK; j++)
-        lane[j] = -INFINITY;
+    for (int j = 0; j < 4; j++)
+        lane[j] = ct_f4_all(-INFINITY);
     for (; i + BLOCK <= vocab; i += BLOCK)
-        for (int j = 0; j < BLOCK; j++)
-            lane[j] = row[i + (uint32_t)j] > lane[j] ? row[i + (uint32_t)j] : lane[j];
+        for (int j = 0; j < 4; j++) {
+            ct_f4 l = ct_f4_load(row + i + 4 * j);
+
+            lane[j] = ct_f4_select(l > lane[j], l, lane[j]);
+        }
     for (; i < vocab; i++)
         best = row[i] > best ? row[i] : best;
-    for (int j = 0; j < BLOCK; j++)
-        best = lane[j] > best ? lane[j] : best;
+    for (int j = 0; j < 16; j++)
+        best = lane[j / 4][j % 4] > best ? lane[j / 4][j % 4] : best;
     return best;
+}
+
+static bool any_at_least(const float *block, float limit)
+{
+    ct_i4 any = {0};
+
+    for (int j = 0; j < BLOCK; j += 4)
+        any |= ct_f4_load(block + j) >= limit;
+    return ct_i4_any(any);
+}
+
+static bool any_above(const float *block, float limit)
+{
+    ct_i4 any = {0};
+
+    for (int j = 0; j < BLOCK; j += 4)
+        any |= ct_f4_load(block + j) > limit;
+    return ct_i4_any(any);
 }
 
 uint64_t ct_rank_best(const float *row, uint32_t vocab)
 {
     float best = row_max(row, vocab);
+    uint32_t id = 0;
 
-    if (best > -INFINITY)
-        for (uint32_t id = 0; id < vocab; id++)
-            /* +inf and FLT_MAX are one value. */
-            if (row[id] == best || (best > FLT_MAX && row[id] == FLT_MAX))
-                return ct_rank_key(row[id], id);
-    return CT_RANK_NONE;
+    if (!(best > -INFINITY))
+        return CT_RANK_NONE;
+    best = best < FLT_MAX ? best : FLT_MAX; /* +inf and FLT_MAX are one value */
+    while (id + BLOCK <= vocab && !any_at_least(row + id, best))
+        id += BLOCK;
+    while (!(row[id] >= best))
+        id++;
+    return ct_rank_key(best, id);
 }
 
 /* Restores the heap, whose root is its worst key, after a change at i. */
@@ -70,15 +95,6 @@ static void sort_heap(uint64_t *heap, size_t n)
         heap[n] = worst;
         sift_down(heap, n, 0);
     }
-}
-
-static bool any_above(const float *block, float limit)
-{
-    int any = 0;
-
-    for (int j = 0; j < BLOCK; j++)
-        any |= block[j] > limit;
-    return any;
 }
 
 /* The heap is full: an id gets in when its logit is above the worst one's, because an
@@ -123,6 +139,7 @@ size_t ct_rank_top(uint64_t *out, size_t k, const float *row, uint32_t vocab)
 
 #define DIGIT_BITS 11
 #define N_DIGITS   (1 << DIGIT_BITS)
+#define TOP_DIGIT  (64 - DIGIT_BITS)
 
 /* One pass of a radix sort: stable, by the digit at `shift`. */
 static void sort_pass(uint64_t *to, const uint64_t *from, size_t n, unsigned shift)
@@ -141,13 +158,30 @@ static void sort_pass(uint64_t *to, const uint64_t *from, size_t n, unsigned shi
         to[at[from[i] >> shift & (N_DIGITS - 1)]++] = from[i];
 }
 
-size_t ct_rank_all(uint64_t *out, uint64_t *spare, const float *row, uint32_t vocab)
+/* A key that about k keys do not exceed, k of them at least if there are so many: by
+ * counting the leading digit. */
+static uint64_t find_limit(const float *row, uint32_t vocab, size_t k)
 {
+    uint32_t count[N_DIGITS] = {0};
+    size_t sum = 0, d = 0;
+
+    for (uint32_t id = 0; id < vocab; id++)
+        count[ct_rank_key(row[id], id) >> TOP_DIGIT] += row[id] > -INFINITY;
+    while (d < N_DIGITS - 1 && sum + count[d] < k)
+        sum += count[d++];
+    return ((uint64_t)(d + 1) << TOP_DIGIT) - 1;
+}
+
+size_t ct_rank_many(uint64_t *out, uint64_t *spare, size_t k, const float *row, uint32_t vocab)
+{
+    uint64_t limit = k < vocab ? find_limit(row, vocab, k) : UINT64_MAX;
     size_t n = 0;
 
     for (uint32_t id = 0; id < vocab; id++) {
-        spare[n] = ct_rank_key(row[id], id);
-        n += row[id] > -INFINITY;
+        uint64_t key = ct_rank_key(row[id], id);
+
+        spare[n] = key;
+        n += row[id] > -INFINITY && key <= limit;
     }
     /* Ids are ascending already, so the 32 bits of the logit are all there is to sort. */
     sort_pass(out, spare, n, 32);

@@ -41,7 +41,8 @@ uint64_t ct_rank_best(const float *row, uint32_t vocab);
  * scan and k log k for what gets into the heap. */
 size_t ct_rank_top(uint64_t *out, size_t k, const float *row, uint32_t vocab);
 
-/* All of them, in order, into out[vocab]; spare[vocab] is scratch.  Linear. */
-size_t ct_rank_all(uint64_t *out, uint64_t *spare, const float *row, uint32_t vocab);
+/* The same for many: at least the k best, and no more than come with them (all, when k is
+ * vocab), in order into out[vocab]; spare[vocab] is scratch.  Linear. */
+size_t ct_rank_many(uint64_t *out, uint64_t *spare, size_t k, const float *row, uint32_t vocab);
 
 #endif

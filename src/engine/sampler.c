@@ -1,5 +1,7 @@
 #include "engine/sampler_impl.h"
 
+#include "engine/lanes.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +17,9 @@ ct_status ct_sampler_create(ct_sampler **out, uint32_t vocab, ct_error *err)
     s->key = calloc(vocab, sizeof *s->key);
     s->spare = calloc(vocab, sizeof *s->spare);
     s->weight = calloc(vocab, sizeof *s->weight);
+    s->surprise = calloc(vocab, sizeof *s->surprise);
     s->longest = calloc(vocab, sizeof *s->longest);
-    if (!s->row || !s->key || !s->spare || !s->weight || !s->longest) {
+    if (!s->row || !s->key || !s->spare || !s->weight || !s->surprise || !s->longest) {
         ct_sampler_destroy(s);
         return ct_fail(err, CT_ELIMIT, "out of memory for a sampler over %u ids", vocab);
     }
@@ -32,6 +35,7 @@ void ct_sampler_destroy(ct_sampler *s)
     free(s->key);
     free(s->spare);
     free(s->weight);
+    free(s->surprise);
     free(s->longest);
     free(s);
 }
@@ -41,7 +45,7 @@ size_t ct_sampler_bytes(uint32_t vocab)
     const ct_sampler *s = NULL;
 
     return sizeof *s + vocab * (sizeof *s->row + sizeof *s->key + sizeof *s->spare +
-                                sizeof *s->weight + sizeof *s->longest);
+                                sizeof *s->weight + sizeof *s->surprise + sizeof *s->longest);
 }
 
 /* --- steps 1 to 5 ---------------------------------------------------------------- */
@@ -73,15 +77,29 @@ static void hide(float *row, const uint32_t *ids, size_t n)
         row[ids[i]] = -INFINITY;
 }
 
+/* Eight times four ids: a mask with holes must not cost a branch for each id. */
+static void mask_word(float *l, uint32_t word)
+{
+    const ct_u4 bit = {1, 2, 4, 8};
+
+    for (int i = 0; i < 32; i += 4) {
+        ct_u4 bits = {word >> i, word >> i, word >> i, word >> i};
+        ct_f4 v = ct_f4_select((bits & bit) == bit, ct_f4_load(l + i), ct_f4_all(-INFINITY));
+
+        memcpy(l + i, &v, sizeof v);
+    }
+}
+
 static void apply_mask(float *row, uint32_t vocab, const uint32_t *allowed)
 {
-    for (uint32_t first = 0; first < vocab; first += 32) {
-        uint32_t word = allowed[first / 32], n = vocab - first < 32 ? vocab - first : 32;
+    uint32_t id = 0;
 
-        if (word != UINT32_MAX)
-            for (uint32_t i = 0; i < n; i++)
-                row[first + i] = word >> i & 1 ? row[first + i] : -INFINITY;
-    }
+    for (; id + 32 <= vocab; id += 32)
+        if (allowed[id / 32] != UINT32_MAX)
+            mask_word(row + id, allowed[id / 32]);
+    for (; id < vocab; id++)
+        if (!ct_mask_has(allowed, id))
+            row[id] = -INFINITY;
 }
 
 static void transform(ct_sampler *s, const float *logits, const ct_sample_state *st,

@@ -5,9 +5,10 @@
 #include "engine/rank.h"
 #include "engine/sampler.h"
 
-/* Ids are ranked this many at first; only a request whose choice can reach further pays
- * for ranking all of them. */
-#define CT_RANK_FIRST 1024
+/* So many ids are ranked at first, then so many times more; only a request whose choice can
+ * reach further pays for it. */
+#define CT_RANK_FIRST  1024
+#define CT_RANK_GROWTH 16
 
 /* How often ids came up: an open-addressing table over a dense list. */
 typedef struct ct_token_count {
@@ -43,6 +44,7 @@ struct ct_sampler {
     uint64_t *key;     /* [vocab]: ranking */
     uint64_t *spare;   /* [vocab]: for sorting it */
     double *weight;    /* [vocab]: by rank, the probability over that of the best */
+    double *surprise;  /* [vocab]: by rank, for typical_p */
     uint32_t *longest; /* [vocab]: all 0 outside ct_dry_apply */
 };
 
@@ -67,10 +69,10 @@ void ct_penalties_apply(float *row, const ct_sampling *how, const ct_token_count
 void ct_dry_history_add(ct_dry_history *h, uint32_t id);
 void ct_dry_apply(float *row, const ct_sampling *how, const ct_dry_history *h, uint32_t *longest);
 
-/* truncate.c: steps 6 to 11 on s or on logits; row has at least one usable logit. */
+/* truncate.c: steps 6 to 11 on a row that has at least one usable logit. */
 uint32_t ct_truncate_draw(ct_sampler *s, const float *row, const ct_sampling *how, double u);
 
-/* Sum over the usable ids of exp((l - max) / temperature). */
-double ct_exp_sum(const float *row, uint32_t vocab, double max, double temperature);
+/* exp_sum.c: sum over the usable ids of exp((l - max) / temperature); max: of the row. */
+double ct_exp_sum(const float *row, uint32_t vocab, float max, double temperature);
 
 #endif

@@ -16,8 +16,8 @@
  *    7. top_k  8. top_p  9. min_p  10. typical_p: each on what the one before left
  *   11. draw                by the random number of (seed, position)
  *
- * 1 to 5 in any order that HF and vLLM use differ only in where the bias stands; 6 to 10 is
- * the order of HF.  Equal logits rank by the lower id, everywhere. */
+ * That is the order of Hugging Face's generate().  Equal logits rank by the lower id,
+ * everywhere. */
 #ifndef CT_ENGINE_SAMPLING_H
 #define CT_ENGINE_SAMPLING_H
 

@@ -3,30 +3,9 @@
  * All four filters keep a run [lo, hi) of the ranking: the first three a beginning of it,
  * typical_p the ids around the entropy.  So nothing is sorted but the ranking, and of that
  * only the first CT_RANK_FIRST ids unless the choice can lie beyond. */
-#include "engine/fast_exp.h"
 #include "engine/sampler_impl.h"
 
-#define LANES 8
-
-/* Lanes are summed apart, in one fixed order for every machine. */
-double ct_exp_sum(const float *row, uint32_t vocab, double max, double temperature)
-{
-    double lane[LANES] = {0}, sum = 0;
-    uint32_t i = 0;
-
-    for (; i + LANES <= vocab; i += LANES)
-        for (int j = 0; j < LANES; j++) {
-            float l = row[i + (uint32_t)j];
-
-            l = l > FLT_MAX ? FLT_MAX : l;
-            lane[j] += ct_fast_exp((l - max) / temperature);
-        }
-    for (; i < vocab; i++)
-        sum += ct_fast_exp(((row[i] > FLT_MAX ? FLT_MAX : row[i]) - max) / temperature);
-    for (int j = 0; j < LANES; j++)
-        sum += lane[j];
-    return sum;
-}
+#include <math.h>
 
 /* A ranking under way.  The weight of an id is exp((l - max) / temperature). */
 typedef struct ranking {
@@ -42,7 +21,7 @@ static void weigh(ct_sampler *s, size_t n, double temperature)
     double max = ct_rank_logit(s->key[0]);
 
     for (size_t i = 0; i < n; i++)
-        s->weight[i] = ct_fast_exp((ct_rank_logit(s->key[i]) - max) / temperature);
+        s->weight[i] = exp((ct_rank_logit(s->key[i]) - max) / temperature);
 }
 
 static double weight_of(const ct_sampler *s, size_t n)
@@ -54,12 +33,20 @@ static double weight_of(const ct_sampler *s, size_t n)
     return sum;
 }
 
-static void rank_all(ct_sampler *s, const float *row, const ct_sampling *how, ranking *r)
+static bool cuts_nothing(const ct_sampling *how)
 {
-    r->n = ct_rank_all(s->key, s->spare, row, s->vocab);
-    if (how->top_k && how->top_k < r->n)
+    return how->top_p >= 1 && how->min_p <= 0 && how->typical_p >= 1;
+}
+
+/* Ranks at least k ids; top_k bounds what is kept of them. */
+static void rank_many(ct_sampler *s, const float *row, const ct_sampling *how, size_t k, ranking *r)
+{
+    r->n = ct_rank_many(s->key, s->spare, k, row, s->vocab);
+    r->complete = k >= s->vocab || r->n < k;
+    if (how->top_k && how->top_k <= r->n) {
         r->n = how->top_k;
-    r->complete = true;
+        r->complete = true;
+    }
     weigh(s, r->n, how->temperature);
 }
 
@@ -70,15 +57,24 @@ static ranking rank_first(ct_sampler *s, const float *row, const ct_sampling *ho
     ranking r = {0};
 
     if (limit > CT_RANK_FIRST && limit < s->vocab) {
-        rank_all(s, row, how, &r);
+        rank_many(s, row, how, limit, &r);
     } else {
         r.n = ct_rank_top(s->key, k, row, s->vocab);
         r.complete = k == limit || r.n < k;
         weigh(s, r.n, how->temperature);
     }
-    r.total = r.complete ? weight_of(s, r.n)
-                         : ct_exp_sum(row, s->vocab, ct_rank_logit(s->key[0]), how->temperature);
+    if (r.complete)
+        r.total = weight_of(s, r.n);
+    else if (how->top_p < 1 || cuts_nothing(how)) /* else nothing asks for it */
+        r.total = ct_exp_sum(row, s->vocab, ct_rank_logit(s->key[0]), how->temperature);
     return r;
+}
+
+static void rank_more(ct_sampler *s, const float *row, const ct_sampling *how, ranking *r)
+{
+    size_t k = r->n <= s->vocab / CT_RANK_GROWTH ? r->n * CT_RANK_GROWTH : s->vocab;
+
+    rank_many(s, row, how, k, r);
 }
 
 /* top_p: the fewest best ids whose weight reaches its share of the total; min_p: only ids
@@ -106,42 +102,46 @@ static bool walk(const ct_sampler *s, size_t lo, size_t hi, double target, uint3
     return false;
 }
 
-/* How far the surprise of rank i is from the entropy. */
-static double surprise(const ct_sampler *s, size_t i, const ranking *r, double temperature)
+/* Surprise of an id: -log p among those kept. */
+static void find_surprise(ct_sampler *s, const ranking *r, double temperature)
 {
-    double max = ct_rank_logit(s->key[0]);
+    double max = ct_rank_logit(s->key[0]), log_kept = log(r->kept);
 
-    return log(r->kept) - (ct_rank_logit(s->key[i]) - max) / temperature;
+    for (size_t i = r->lo; i < r->hi; i++)
+        s->surprise[i] = log_kept - (ct_rank_logit(s->key[i]) - max) / temperature;
 }
 
-static double entropy(const ct_sampler *s, const ranking *r, double temperature)
+static double entropy(const ct_sampler *s, const ranking *r)
 {
     double h = 0;
 
     for (size_t i = r->lo; i < r->hi; i++)
         if (s->weight[i] > 0)
-            h += s->weight[i] / r->kept * surprise(s, i, r, temperature);
+            h += s->weight[i] / r->kept * s->surprise[i];
     return h;
 }
 
 /* typical_p (Meister et al., "Locally typical sampling", 2022): the ids whose surprise is
  * nearest to the entropy, until their probability reaches typical_p; ids as near as the
  * last one stay too.  Surprise grows along the ranking, so these are a run. */
-static void keep_typical(const ct_sampler *s, const ct_sampling *how, ranking *r)
+static void keep_typical(ct_sampler *s, const ct_sampling *how, ranking *r)
 {
-    const double t = how->temperature, h = entropy(s, r, t), enough = how->typical_p * r->kept;
-    double kept = 0, last = -1;
+    const double enough = how->typical_p * r->kept;
+    const double *surprise = s->surprise;
+    double kept = 0, last = -1, h;
     size_t lo = r->lo, hi;
 
-    while (lo < r->hi && surprise(s, lo, r, t) <= h)
+    find_surprise(s, r, how->temperature);
+    h = entropy(s, r);
+    while (lo < r->hi && surprise[lo] <= h)
         lo++;
     hi = lo;
     for (;;) {
-        double below = lo > r->lo ? h - surprise(s, lo - 1, r, t) : INFINITY;
-        double above = hi < r->hi ? surprise(s, hi, r, t) - h : INFINITY;
+        double below = lo > r->lo ? h - surprise[lo - 1] : INFINITY;
+        double above = hi < r->hi ? surprise[hi] - h : INFINITY;
         double nearest = below <= above ? below : above;
 
-        if (nearest == INFINITY || (last >= 0 && kept >= enough && nearest > last))
+        if (nearest == INFINITY || (kept >= enough && nearest > last))
             break;
         kept += s->weight[below <= above ? --lo : hi++];
         last = nearest;
@@ -151,21 +151,14 @@ static void keep_typical(const ct_sampler *s, const ct_sampling *how, ranking *r
     r->kept = kept;
 }
 
-static bool cuts_nothing(const ct_sampling *how)
-{
-    return how->top_p >= 1 && how->min_p <= 0 && how->typical_p >= 1;
-}
-
 /* No filter: the id is usually among the first, and only else are the others ranked. */
 static uint32_t draw_uncut(ct_sampler *s, const float *row, const ct_sampling *how, ranking *r,
                            double u)
 {
     uint32_t id = ct_rank_id(s->key[0]);
 
-    if (!walk(s, 0, r->n, u * r->total, &id) && !r->complete) {
-        rank_all(s, row, how, r);
-        walk(s, 0, r->n, u * r->total, &id);
-    }
+    while (!walk(s, 0, r->n, u * r->total, &id) && !r->complete)
+        rank_more(s, row, how, r);
     return id;
 }
 
@@ -177,8 +170,8 @@ uint32_t ct_truncate_draw(ct_sampler *s, const float *row, const ct_sampling *ho
     if (cuts_nothing(how))
         return draw_uncut(s, row, how, &r, u);
     cut(s, how, &r);
-    if (r.hi == r.n && !r.complete) {
-        rank_all(s, row, how, &r);
+    while (r.hi == r.n && !r.complete) {
+        rank_more(s, row, how, &r);
         cut(s, how, &r);
     }
     if (how->typical_p < 1)

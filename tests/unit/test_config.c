@@ -434,7 +434,8 @@ static void reads_generation_configs(void **state)
                 &g, "g",
                 CT_STR("{\"bos_token_id\":2,\"do_sample\":true,\"eos_token_id\":[1,106,50],"
                        "\"pad_token_id\":0,\"suppress_tokens\":[258883,258882],"
-                       "\"temperature\":1.0,\"top_k\":64,\"top_p\":0.95,\"new\":[1]}"),
+                       "\"temperature\":1.0,\"top_k\":64,\"top_p\":0.95,\"min_p\":0.02,"
+                       "\"typical_p\":0.9,\"repetition_penalty\":1.2,\"new\":[1]}"),
                 &err),
             &err);
     assert_int_equal(g.n_stop_ids, 3);
@@ -442,10 +443,12 @@ static void reads_generation_configs(void **state)
     assert_int_equal(g.n_suppress_ids, 2);
     assert_int_equal(g.suppress_ids[0], 258883);
     assert_true(g.do_sample && g.temperature == 1.0 && g.top_p == 0.95 && g.top_k == 64);
+    assert_true(g.min_p == 0.02 && g.typical_p == 0.9 && g.repetition_penalty == 1.2);
     test_ok(ct_generation_config_parse(&g, "g", CT_STR("{\"eos_token_id\":7}"), &err), &err);
     assert_int_equal(g.n_stop_ids, 1);
     assert_int_equal(g.stop_ids[0], 7);
     assert_false(g.do_sample);
+    assert_true(g.min_p == 0 && g.typical_p == 1 && g.repetition_penalty == 1);
 }
 
 static void refuses_wrong_generation_configs(void **state)
@@ -462,6 +465,9 @@ static void refuses_wrong_generation_configs(void **state)
         {"{\"eos_token_id\":4194304}", "eos_token_id|4194304|4194303"},
         {"{\"eos_token_id\":1,\"eos_token_id\":2}", "eos_token_id|twice"},
         {"{\"eos_token_id\":1,\"top_p\":1.5}", "top_p|1.5"},
+        {"{\"eos_token_id\":1,\"min_p\":1.5}", "min_p|1.5"},
+        {"{\"eos_token_id\":1,\"typical_p\":0}", "typical_p|0"},
+        {"{\"eos_token_id\":1,\"repetition_penalty\":0}", "repetition_penalty|0"},
         {"{\"eos_token_id\":1,\"temperature\":-1}", "temperature|-1"},
         {"{\"eos_token_id\":1,\"temperature\":\"hot\"}", "temperature|'hot'"},
         {"{\"eos_token_id\":1,\"top_k\":1.5}", "top_k|1.5"},
