@@ -65,8 +65,9 @@ ct_sched_cost ct_sched_cost_of(const ct_config *c)
 
         /* A global layer has no v_proj. */
         cost.row += c->hidden * (2 * q + (c->is_global[l] ? 1 : 2) * kv) + ffn_cost(c);
+        /* A folded key is made again from its value, which takes about as long. */
         if (c->is_global[l])
-            cost.global_key += 2 * q;
+            cost.global_key += 4 * q;
         else
             cost.sliding_key += 2 * q;
     }

@@ -140,9 +140,9 @@ static void costs_follow_the_geometry(void **state)
     /* q and o, k and v; q and o, k; two FFNs of three matrices. */
     assert_true(cost.row == 4 * (2 * 16 + 2 * 8) + 4 * (2 * 32 + 16) + 2 * 3 * 4 * 6);
     assert_true(cost.head == 40);
-    assert_true(cost.global_key == 64 && cost.sliding_key == 32);
-    assert_true(ct_sched_row_cost(&cost, 0, false) == cost.row + 64 + 32);
-    assert_true(ct_sched_row_cost(&cost, 9, true) == cost.row + 40 + 10 * 64 + 3 * 32);
+    assert_true(cost.global_key == 128 && cost.sliding_key == 32);
+    assert_true(ct_sched_row_cost(&cost, 0, false) == cost.row + 128 + 32);
+    assert_true(ct_sched_row_cost(&cost, 9, true) == cost.row + 40 + 10 * 128 + 3 * 32);
 }
 
 static void every_decoding_sequence_has_a_row(void **state)
