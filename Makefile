@@ -4,6 +4,7 @@
 # make bench      the programs of bench/, which time what docs/SPEED.md says
 # make layers     direction of includes;                make format / format-check
 # SAN=1           AddressSanitizer and UBSan, in build/san
+# SAN=thread      ThreadSanitizer, in build/tsan;       make tsan: the tests with threads under it
 # CUDA=0          leaves the CUDA part out (default: built when nvcc is found)
 VERSION := 0.1.0
 CC      := gcc
@@ -11,7 +12,11 @@ SAN     ?= 0
 
 ifeq ($(SAN),1)
 BUILD    := build/san
-OPT      := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT      := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+            -DCT_TEST_SLOW
+else ifeq ($(SAN),thread)
+BUILD    := build/tsan
+OPT      := -O2 -g -fsanitize=thread -DCT_TEST_SLOW
 else
 BUILD    := build/release
 OPT      := -O3 -g
@@ -25,7 +30,7 @@ CFLAGS   := -std=c17 $(OPT) $(WARN) -ffp-contract=off
 LDLIBS   := -lm -lpthread
 
 # The sanitizers' shadow memory and the CUDA driver do not agree: SAN builds go without.
-CUDA     ?= $(if $(shell command -v nvcc),$(if $(filter 1,$(SAN)),0,1),0)
+CUDA     ?= $(if $(shell command -v nvcc),$(if $(filter 0,$(SAN)),1,0),0)
 CUDA_DIR := $(patsubst %/bin/nvcc,%,$(shell command -v nvcc))
 ifeq ($(CUDA),1)
 CUDA_OBJ := $(patsubst %.cu,$(BUILD)/%.o,$(shell find src -name '*.cu'))
@@ -62,9 +67,14 @@ $(BUILD)/%.o: %.cu Makefile
 	@mkdir -p $(@D)
 	nvcc $(NVFLAGS) -MMD -MP -c -o $@ $<
 
+# Tests of memory put themselves between the library and the heap (tests/heap.h).
+HEAP_TESTS := $(BUILD)/tests/unit/test_engine_memory $(BUILD)/tests/unit/test_engine_simulation
+$(HEAP_TESTS): HEAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a -lcmocka $(LDLIBS)
+	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP $(HEAP) -o $@ $< $(BUILD)/libcarat.a -lcmocka \
+	    $(LDLIBS)
 
 $(BUILD)/bench/%: bench/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
@@ -87,6 +97,11 @@ ifeq ($(shell uname -m),x86_64)
 endif
 
 tests: $(TEST_BIN) $(BUILD)/carat build/shared/tokenizer.json
+# Tests in which threads meet, under ThreadSanitizer.
+TSAN_TESTS := test_pool test_engine_threads test_engine
+tsan:
+	$(MAKE) SAN=thread $(TSAN_TESTS:%=build/tsan/tests/unit/%)
+	@set -e; for t in $(TSAN_TESTS); do build/tsan/tests/unit/$$t; done
 units: tests
 	@set -e; for t in $(TEST_BIN); do $$t; done
 
@@ -119,4 +134,4 @@ clean:
 	rm -rf build
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all bench tests units fuzz layers format format-check check clean
+.PHONY: all bench tests units tsan fuzz layers format format-check check clean

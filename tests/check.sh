@@ -79,6 +79,9 @@ step_style() {
 step_release() { suite release build/release; }
 step_san() { suite san build/san SAN=1; }
 
+# Tests in which threads meet, under ThreadSanitizer.
+step_tsan() { quiet "threads" make -s -j"$jobs" tsan; }
+
 # A second compiler sees other mistakes.
 step_clang() {
     if command -v clang >/dev/null; then
@@ -119,7 +122,7 @@ step_cli() {
     done
 }
 
-for step in ${*:-style release cli clang san fuzz}; do
+for step in ${*:-style release cli clang san tsan fuzz}; do
     "step_$step"
 done
 [ -z "$failed_names" ] || echo "failed:$failed_names"

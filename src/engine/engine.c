@@ -46,6 +46,7 @@ static ct_engine_options complete(const ct_engine_options *how, const ct_config 
     o.slots = u32_or(o.slots, CT_ENGINE_SLOTS);
     o.queue = u32_or(o.queue, CT_ENGINE_QUEUE);
     o.step_rows = u32_or(o.step_rows, max_u32(CT_ENGINE_STEP_ROWS, o.slots));
+    o.chunk = min_u32(u32_or(o.chunk, o.step_rows), o.ctx);
     o.free_rows = u32_or(o.free_rows, 1);
     if (o.no_cache)
         o.cache_bytes = 0;
@@ -75,6 +76,8 @@ static ct_status check_options(const ct_engine_options *o, const ct_config *c, c
         st = check_bound("queue", o->queue, 1, MAX_QUEUE, err);
     if (!st)
         st = check_bound("step_rows", o->step_rows, o->slots, MAX_STEP_ROWS, err);
+    if (!st)
+        st = check_bound("chunk", o->chunk, 1, o->step_rows, err);
     return st ? st : check_bound("free_rows", o->free_rows, 1, MAX_STEP_ROWS, err);
 }
 
@@ -85,7 +88,8 @@ static ct_kv_shape kv_shape(const ct_engine_options *o)
     return (ct_kv_shape){
         .n_seqs = o->slots,
         .seq_tokens = o->ctx,
-        .step_tokens = min_u32(o->step_rows, o->ctx),
+        .step_tokens = o->chunk,
+        .decode_tokens = 1,
         .page_tokens = o->page_tokens,
         .n_global = o->n_global,
         .n_sliding = o->n_sliding,

@@ -34,6 +34,7 @@ typedef struct ct_engine_options {
     uint32_t slots;     /* sequences (choices) computed at once; 0: CT_ENGINE_SLOTS */
     uint32_t queue;     /* requests that may wait beside them; 0: CT_ENGINE_QUEUE */
     uint32_t step_rows; /* rows of one step, at least slots; 0: CT_ENGINE_STEP_ROWS */
+    uint32_t chunk;     /* most of them that are of one prompt; 0: no such limit */
     uint32_t free_rows; /* rows that cost a step next to nothing because reading the weights
                          * decides; 0: what is right for the backend */
 

@@ -123,6 +123,7 @@ static ct_kv_admission try_admit(ct_engine *e, ct_job *job)
         .ids = job->ask.prompt,
         .n_ids = job->ask.n_prompt,
         .n_tokens = job->ask.n_prompt + job->max_new,
+        .hint = job->ask.reuse_hint,
         .salt = job->ask.salt,
         .no_cache = alone || !may_share(e, job),
     };
@@ -176,11 +177,10 @@ void ct_lives_admit(ct_engine *e)
             break;
         case CT_KV_WAIT:
             n_tries++;
+            e->waiter[i].tried = true;
             /* With nobody to wait for, it would wait for ever. */
             if (e->n_running == 0)
                 never_fits(e, e->waiting[i]);
-            else if (!ct_sched_blocked(e->waiter, i))
-                return;
             break;
         case CT_KV_NEVER:
             never_fits(e, e->waiting[i]);

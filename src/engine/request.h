@@ -44,10 +44,12 @@ typedef struct ct_request {
 
     const ct_constraint *constraint; /* copied; NULL: none */
 
-    int32_t priority; /* higher first; 0 is ordinary */
-    double timeout_s; /* from submit to the last token; 0: none */
-    uint64_t salt;    /* prefixes are shared among requests of one salt only */
-    bool no_cache;    /* neither uses nor leaves prefixes */
+    int32_t priority;    /* higher first; 0 is ordinary */
+    double timeout_s;    /* from submit to the last token; 0: none */
+    uint64_t salt;       /* prefixes are shared among requests of one salt only */
+    uint32_t reuse_hint; /* where other prompts are likely to part from this one, such as the
+                          * end of the system message; 0: unknown */
+    bool no_cache;       /* neither uses nor leaves prefixes */
 
     uint64_t tag; /* the client's; comes back in every reply */
 } ct_request;

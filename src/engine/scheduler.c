@@ -23,16 +23,15 @@ uint32_t ct_sched_next(const ct_sched_waiter *w, uint32_t n)
 {
     uint32_t best = CT_SCHED_NONE;
 
-    for (uint32_t i = 0; i < n; i++)
-        if (w[i].ready && !w[i].tried && (best == CT_SCHED_NONE || stands_before(&w[i], &w[best])))
+    for (uint32_t i = 0; i < n; i++) {
+        if (!w[i].ready)
+            continue;
+        if (w[i].tried && is_due(&w[i]))
+            return CT_SCHED_NONE;
+        if (!w[i].tried && (best == CT_SCHED_NONE || stands_before(&w[i], &w[best])))
             best = i;
+    }
     return best;
-}
-
-bool ct_sched_blocked(ct_sched_waiter *w, uint32_t which)
-{
-    w[which].tried = true;
-    return !is_due(&w[which]);
 }
 
 void ct_sched_admitted(ct_sched_waiter *w, uint32_t n, uint32_t which)
@@ -66,8 +65,9 @@ ct_sched_cost ct_sched_cost_of(const ct_config *c)
 
         /* A global layer has no v_proj. */
         cost.row += c->hidden * (2 * q + (c->is_global[l] ? 1 : 2) * kv) + ffn_cost(c);
+        /* A folded key is made again from its value, which takes about as long. */
         if (c->is_global[l])
-            cost.global_key += 2 * q;
+            cost.global_key += 4 * q;
         else
             cost.sliding_key += 2 * q;
     }

@@ -37,10 +37,9 @@ typedef struct ct_sched_waiter {
     bool tried;         /* does not fit, in this round */
 } ct_sched_waiter;
 
-/* Index of the next to try in this round, or CT_SCHED_NONE. */
+/* Index of the next to try in this round, or CT_SCHED_NONE: all were tried, or one of these
+ * must not be passed any more. */
 uint32_t ct_sched_next(const ct_sched_waiter *w, uint32_t n);
-/* It does not fit.  Whether the round goes on, to others that may pass it. */
-bool ct_sched_blocked(ct_sched_waiter *w, uint32_t which);
 /* It was admitted: counts those it passed. */
 void ct_sched_admitted(ct_sched_waiter *w, uint32_t n, uint32_t which);
 

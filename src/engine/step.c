@@ -77,6 +77,8 @@ static void find_cuts(ct_engine *e)
         p->cut = e->boundary[s] - p->pos;
         if (p->cut == 0 || p->cut > p->left)
             p->cut = p->left;
+        if (p->cut > e->how.chunk)
+            p->cut = e->how.chunk;
     }
 }
 
