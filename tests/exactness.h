@@ -123,6 +123,20 @@ static inline void exact_run(const exact_case *k, const company *with, bool draw
     assert_int_equal(out->status, CT_OK);
 }
 
+/* Prefix hits of a whole window: longer prompts, hence one variant. */
+static inline void exact_check_window(const exact_case *k, const char *name)
+{
+    const company alone = {"alone", 0, 256, 256, 1, 0, false};
+    const company after = {"after a window", 0, 256, 256, 2, k->model->config.window, false};
+    static told want, got;
+
+    assert_true(k->n_ids > k->model->config.window);
+    exact_run(k, &alone, false, &want);
+    exact_run(k, &after, false, &got);
+    assert_same_told(&want, &got, name);
+    assert_int_equal(got.usage.cached_tokens, k->model->config.window);
+}
+
 static inline void exact_check(const exact_case *k, const char *name)
 {
     const uint32_t window = k->model->config.window, pt = k->page_tokens;

@@ -84,7 +84,7 @@ void ct_engine_destroy(ct_engine *e);
 typedef enum ct_submitted {
     CT_SUBMIT_TAKEN,
     CT_SUBMIT_WRONG,  /* a field is wrong, or is not served */
-    CT_SUBMIT_NEVER,  /* can never fit, with the figures */
+    CT_SUBMIT_NEVER,  /* exceeds a limit for good, with the figures */
     CT_SUBMIT_FULL,   /* the queue is full for now */
     CT_SUBMIT_DOWN,   /* the engine is unhealthy */
     CT_SUBMIT_MEMORY, /* the host has no memory for it */

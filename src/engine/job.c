@@ -63,21 +63,27 @@ static ct_status check_fits(const ct_request *r, const ct_job_limits *limits, ct
     return CT_OK;
 }
 
-ct_status ct_job_check(const ct_request *r, const ct_job_limits *limits, ct_error *err)
+static ct_status check_stop(const ct_request *r, const ct_job_limits *limits, ct_error *err)
 {
-    ct_status st = check_counts(r, err);
-
-    if (!st)
-        st = check_fits(r, limits, err);
-    if (!st)
-        st = check_prompt(r, limits, err);
-    if (!st && r->n_stop && !limits->tokenizer)
-        st = ct_fail(err, CT_EINVAL, "stop: %zu strings, but the engine has no tokenizer",
-                     r->n_stop);
-    return st;
+    if (r->n_stop && !limits->tokenizer)
+        return ct_fail(err, CT_EINVAL, "stop: %zu strings, but the engine has no tokenizer",
+                       r->n_stop);
+    if (r->n_stop > CT_MAX_STOP_STRINGS)
+        return ct_fail(err, CT_EINVAL, "stop: %zu strings, at most %d are served", r->n_stop,
+                       CT_MAX_STOP_STRINGS);
+    for (size_t i = 0; i < r->n_stop; i++)
+        if (r->stop[i].n > CT_MAX_STOP_BYTES)
+            return ct_fail(err, CT_EINVAL, "stop[%zu]: %zu bytes, at most %d are served", i,
+                           r->stop[i].n, CT_MAX_STOP_BYTES);
+    return CT_OK;
 }
 
 /* --- creation ------------------------------------------------------------------------- */
+
+static uint32_t clipped(const ct_request *r, const ct_job_limits *limits)
+{
+    return (uint32_t)ct_min_size(r->max_new, limits->ctx - r->n_prompt);
+}
 
 /* Where the parts of the one allocation are. */
 typedef struct layout {
@@ -154,29 +160,43 @@ static void keep_ask(ct_job *job, const ct_request *r, const layout *l)
         job->constraint = *r->constraint;
 }
 
+ct_status ct_job_check(const ct_request *r, const ct_job_limits *limits, ct_error *err)
+{
+    ct_status st = check_counts(r, err);
+    layout l;
+
+    if (!st)
+        st = check_fits(r, limits, err);
+    if (!st)
+        st = check_prompt(r, limits, err);
+    if (!st)
+        st = check_stop(r, limits, err);
+    if (!st)
+        st = ct_sampling_check(&r->sampling, limits->vocab, err);
+    if (!st && !lay_out(&l, r, clipped(r, limits)))
+        st = ct_fail(err, CT_ELIMIT,
+                     "%" PRIu32 " choices of %" PRIu32 " tokens with %" PRIu32
+                     " logprobs each, after a prompt of %" PRIu32 ", take more than %zu bytes",
+                     choices_of(r), clipped(r, limits), r->sampling.top_logprobs, r->n_prompt,
+                     CT_REQUEST_MAX_BYTES);
+    return st;
+}
+
 ct_status ct_job_create(ct_job **out, const ct_request *r, const ct_job_limits *limits,
                         ct_error *err)
 {
-    const uint32_t left = limits->ctx - r->n_prompt;
-    const uint32_t max_new = r->max_new < left ? r->max_new : left;
-    ct_status st = ct_sampling_check(&r->sampling, limits->vocab, err);
+    ct_status st = CT_OK;
     layout l;
     ct_job *job;
 
-    if (st)
-        return st;
-    if (!lay_out(&l, r, max_new))
-        return ct_fail(err, CT_ELIMIT,
-                       "%" PRIu32 " choices of %" PRIu32 " tokens after %" PRIu32 " with %" PRIu32
-                       " logprobs each take more than %zu bytes",
-                       choices_of(r), max_new, r->n_prompt, r->sampling.top_logprobs,
-                       CT_REQUEST_MAX_BYTES);
+    if (!lay_out(&l, r, clipped(r, limits)))
+        return ct_fail(err, CT_ELIMIT, "a request takes more than %zu bytes", CT_REQUEST_MAX_BYTES);
     job = calloc(1, l.bytes);
     if (!job)
         return ct_fail(err, CT_ELIMIT, "out of memory: %zu bytes for a request", l.bytes);
     job->bytes = l.bytes;
     job->n_choices = choices_of(r);
-    job->max_new = max_new;
+    job->max_new = clipped(r, limits);
     job->choice = (ct_choice *)((unsigned char *)job + l.choices);
     job->log = (unsigned char *)job + l.log;
     job->log_room = l.log_room;

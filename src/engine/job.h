@@ -88,8 +88,8 @@ typedef struct ct_job_limits {
 /* Whether the request can be served at all: CT_EINVAL for a field that is wrong, CT_ELIMIT
  * for what cannot fit.  Names the field and both values. */
 ct_status ct_job_check(const ct_request *r, const ct_job_limits *limits, ct_error *err);
-/* r has passed the check, but for the sampling parameters and the stop strings, which are
- * checked here as well. */
+/* r has passed the check.  CT_EINVAL for the little that is found out on the way (stop
+ * strings that are empty or not UTF-8, min_tokens beyond the sequence); CT_ELIMIT: no memory. */
 ct_status ct_job_create(ct_job **out, const ct_request *r, const ct_job_limits *limits,
                         ct_error *err);
 void ct_job_destroy(ct_job *job); /* NULL is fine */

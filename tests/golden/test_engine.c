@@ -166,8 +166,8 @@ static void rows_of_the_engine_are_those_of_the_reference(void **state)
 
 /* --- in company --------------------------------------------------------------------- */
 
-/* The longest prompt that is not too long, cut to size. */
-static exact_case exact_of(const fixture *f, const char *backend)
+/* The longest prompt, cut to size. */
+static exact_case exact_of(const fixture *f, const char *backend, uint32_t most)
 {
     exact_case best = {
         .model = f->model, .backend = backend, .max_new = 6, .page_tokens = 16, .thorough = !SLOW};
@@ -178,7 +178,7 @@ static exact_case exact_of(const fixture *f, const char *backend)
             best.ids = k.ids;
             best.n_ids = k.T;
         }
-    best.n_ids = (uint32_t)ct_min_size(best.n_ids, N_EXACT);
+    best.n_ids = (uint32_t)ct_min_size(best.n_ids, most);
     assert_true(best.n_ids > 16);
     return best;
 }
@@ -189,11 +189,28 @@ static void the_fixtures_answer_alike_in_all_company(void **state)
     for (size_t i = 0; i < CT_LEN(fixtures); i++)
         for (size_t b = 0; b < CT_LEN(backends); b++) {
             fixture f = fixture_open(fixtures[i]);
-            exact_case k = exact_of(&f, backends[b]);
+            exact_case k = exact_of(&f, backends[b], N_EXACT);
 
             exact_check(&k, fixtures[i]);
             fixture_close(&f);
         }
+}
+
+/* A head of 256 and its window of 1,024 as in the real models. */
+static void a_hit_of_a_real_window_changes_nothing(void **state)
+{
+    (void)state;
+    if (SLOW) {
+        print_message("skipped: too long under sanitizers\n");
+        skip();
+    }
+    for (size_t b = 0; b < CT_LEN(backends); b++) {
+        fixture f = fixture_open("realheads");
+        exact_case k = exact_of(&f, backends[b], 1060);
+
+        exact_check_window(&k, "realheads");
+        fixture_close(&f);
+    }
 }
 
 static void the_demo_answers_alike_in_all_company(void **state)
@@ -224,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_the_engine_are_those_of_the_reference),
         cmocka_unit_test(the_fixtures_answer_alike_in_all_company),
+        cmocka_unit_test(a_hit_of_a_real_window_changes_nothing),
         cmocka_unit_test(the_demo_answers_alike_in_all_company),
     };
 

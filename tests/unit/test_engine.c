@@ -4,6 +4,7 @@
 #include "tiny_model.h"
 
 #include "base/checked.h"
+#include "engine/job.h"
 #include "engine/scheduler.h"
 
 static ct_model *model;
@@ -467,6 +468,8 @@ static void wrong_requests_are_refused_with_both_figures(void **state)
 {
     static const uint32_t outside[] = {3, TINY_VOCAB};
     static const ct_str empty = CT_STR("");
+    static const char many[1025];
+    static const ct_str big = {many, sizeof many};
     static const ct_logit_bias far = {1, 101};
     struct {
         ct_request q;
@@ -486,6 +489,8 @@ static void wrong_requests_are_refused_with_both_figures(void **state)
         {ask(2, 1), CT_SUBMIT_WRONG, "101"},
         {ask(2, 1), CT_SUBMIT_WRONG, "stop"},
         {ask(2, 9), CT_SUBMIT_WRONG, "min_tokens"},
+        {ask(2, 9), CT_SUBMIT_WRONG, "stop: 17|16"},
+        {ask(2, 9), CT_SUBMIT_WRONG, "stop[0]: 1025|1024"},
     };
     rig r;
     size_t n = 3;
@@ -504,6 +509,10 @@ static void wrong_requests_are_refused_with_both_figures(void **state)
     row[n].q.stop = &empty;
     row[n++].q.n_stop = 1;
     row[n++].q.sampling.min_tokens = 500;
+    row[n].q.stop = &empty;
+    row[n++].q.n_stop = 17;
+    row[n].q.stop = &big;
+    row[n++].q.n_stop = 1;
     assert_int_equal(n, CT_LEN(row));
     open_small(&r);
     for (size_t i = 0; i < CT_LEN(row); i++) {
@@ -521,6 +530,22 @@ static void wrong_requests_are_refused_with_both_figures(void **state)
     assert_int_equal(rig_try(&r, &row[11].q, &(uint32_t){0}), CT_SUBMIT_WRONG);
     assert_message(&r.err, "stop|no tokenizer");
     rig_close(&r);
+}
+
+/* Replies of 128 choices of 262,144 tokens with 20 logprobs each: 6 GB. */
+static void a_request_that_would_take_too_much_memory_is_refused(void **state)
+{
+    const ct_job_limits limits = {.ctx = 262144, .vocab = TINY_VOCAB};
+    ct_request q = ask(2, CT_MAX_NEW_ANY);
+
+    (void)state;
+    q.n_choices = 128;
+    q.sampling.logprobs = true;
+    q.sampling.top_logprobs = 20;
+    assert_int_equal(ct_job_check(&q, &limits, &err), CT_ELIMIT);
+    assert_message(&err, "128 choices|262142|20|1073741824");
+    q.n_choices = 1;
+    test_ok(ct_job_check(&q, &limits, &err), &err);
 }
 
 static void a_full_queue_refuses_and_then_takes_again(void **state)
@@ -776,6 +801,7 @@ int main(void)
         cmocka_unit_test(a_constraint_masks_and_may_leave_nothing),
         cmocka_unit_test(a_device_failure_ends_all_and_nothing_more_is_taken),
         cmocka_unit_test(wrong_requests_are_refused_with_both_figures),
+        cmocka_unit_test(a_request_that_would_take_too_much_memory_is_refused),
         cmocka_unit_test(a_full_queue_refuses_and_then_takes_again),
         cmocka_unit_test(replies_wait_for_a_client_that_does_not_poll),
         cmocka_unit_test(wrong_options_are_refused_by_name),
