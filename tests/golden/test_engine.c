@@ -16,7 +16,7 @@
 #define SLOW 0
 #endif
 
-static const char *const backends[] = {"ref"};
+static const char *const backends[] = {"ref", "cpu"};
 
 static const char *const fixtures[] = {"dense",  "unified",      "moe",      "moe-nvfp4",
                                        "moe128", "moe128-nvfp4", "realheads"};
