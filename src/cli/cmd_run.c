@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "cli/options.h"
 #include "cli/sampling_options.h"
+#include "engine/answer.h"
 #include "engine/engine.h"
-#include "engine/stop.h"
 #include "text/chat.h"
 #include "text/message.h"
 #include "text/tokenizer.h"
@@ -38,16 +38,11 @@ typedef struct run {
     ct_request_id request;
     ct_ids prompt, answer;
     ct_detok detok;
-    ct_buf text;  /* the answer so far, control tokens left out */
-    size_t shown; /* bytes of it, or of the message's content, already printed */
-    /* With the chat template: what the answer is made of, and the stop strings, which are
-     * looked for in its content alone; the engine has them otherwise. */
-    ct_output *output;
-    ct_message *message;
-    ct_stop *stop; /* NULL: none */
-    ct_stop_progress progress;
-    int part; /* kind of the event printed last, or -1 */
-    bool dim; /* standard output is a terminal */
+    ct_buf text; /* the answer so far, control tokens left out */
+    ct_answer *reader;
+    ct_message *message; /* with the chat template: what the answer is made of */
+    int part;            /* kind of the event printed last, or -1 */
+    bool dim;            /* standard output is a terminal */
     ct_finish finish;
     ct_usage usage;
     bool done;
@@ -212,16 +207,6 @@ static ct_status parse_ids(ct_ids *out, const char *text, ct_error *err)
 
 /* --- answer ------------------------------------------------------------------ */
 
-/* Prints up to byte n. */
-static void show_text(run *r, size_t n)
-{
-    if (r->opt.json || n <= r->shown)
-        return;
-    fwrite(r->text.p + r->shown, 1, n - r->shown, stdout);
-    fflush(stdout);
-    r->shown = n;
-}
-
 /* Parts of an answer stand on lines of their own; a thought is dim, or labelled where
  * nothing can be dim. */
 static void begin_part(run *r, ct_event_kind kind)
@@ -248,44 +233,11 @@ static void end_parts(run *r)
     putchar('\n');
 }
 
-/* Prints the content up to byte n. */
-static void show_content(run *r, size_t n)
-{
-    ct_str content = ct_message_content(r->message);
-
-    if (r->opt.json || n <= r->shown)
-        return;
-    begin_part(r, CT_EVENT_CONTENT);
-    fwrite(content.p + r->shown, 1, n - r->shown, stdout);
-    fflush(stdout);
-    r->shown = n;
-}
-
-/* Stop strings are looked for in the content; a match cuts it, and the text with it. */
-static void look_in_content(run *r, ct_str fresh)
-{
-    size_t n = ct_message_content(r->message).n, safe = n;
-
-    if (!r->stop) {
-        show_content(r, n);
-        return;
-    }
-    r->progress = ct_stop_feed(r->stop, fresh, r->answer.n > r->opt.sampling.p.min_tokens);
-    safe = (size_t)r->progress.safe;
-    if (r->progress.found) {
-        r->text.n -= ct_min_size(n - safe, r->text.n);
-        ct_message_cut_content(r->message, safe);
-    }
-    show_content(r, safe);
-}
-
-/* Everything but content. */
 static void show_event(run *r, const ct_event *e)
 {
     if (r->opt.json || (e->kind == CT_EVENT_REASONING && !r->opt.think))
         return;
-    show_content(r, ct_message_content(r->message).n);
-    if (e->kind == CT_EVENT_REASONING)
+    if (r->message && (e->kind == CT_EVENT_REASONING || e->kind == CT_EVENT_CONTENT))
         begin_part(r, e->kind);
     if (e->kind == CT_EVENT_CALL) {
         r->part = r->part < 0 ? -1 : CT_EVENT_CALL_END; /* each on a line of its own */
@@ -304,72 +256,50 @@ static void show_event(run *r, const ct_event *e)
 static ct_status on_event(void *ctx, const ct_event *e, ct_error *err)
 {
     run *r = ctx;
-    ct_status st;
+    ct_status st = r->message ? ct_message_add(r->message, e, err) : CT_OK;
 
-    if (r->progress.found)
-        return CT_OK;
-    st = ct_message_add(r->message, e, err);
-    if (st)
-        return st;
-    if (e->kind == CT_EVENT_CONTENT)
-        look_in_content(r, e->text);
-    else
+    if (!st)
         show_event(r, e);
-    return CT_OK;
+    return st;
 }
 
 static ct_status take_token(run *r, const ct_reply *reply, ct_error *err)
 {
-    ct_status st = ct_ids_add(&r->answer, reply->u.token.id, err);
-
-    if (!st)
-        st = ct_detok_add(&r->detok, reply->u.token.id, &r->text, err);
-    if (!st && r->output)
-        st = ct_output_add(r->output, &reply->u.token.id, 1, on_event, r, err);
-    else if (!st)
-        show_text(r, r->opt.sampling.stop.n ? (size_t)reply->u.token.safe_bytes : r->text.n);
-    return st;
-}
-
-/* The end of the text, held back until here, or cut off before a stop string. */
-static void finish_text(run *r, const ct_reply *reply)
-{
-    ct_detok_finish(&r->detok, &r->text);
-    if (reply->u.end.by_string)
-        r->text.n = (size_t)reply->u.end.text_bytes;
-    show_text(r, r->text.n);
-}
-
-/* The same with the chat template. */
-static ct_status finish_message(run *r, ct_finish finish, ct_error *err)
-{
-    bool stopped = finish == CT_FINISH_STOP || r->progress.found;
     ct_status st;
 
-    if (!r->progress.found)
-        ct_detok_finish(&r->detok, &r->text);
-    st = ct_output_finish(r->output, stopped ? CT_OUTPUT_STOP : CT_OUTPUT_LENGTH, on_event, r, err);
-    show_content(r, ct_message_content(r->message).n);
+    if (ct_answer_stopped(r->reader))
+        return CT_OK; /* computed before the engine heard of it */
+    st = ct_ids_add(&r->answer, reply->u.token.id, err);
+    if (!st)
+        st = ct_detok_add(&r->detok, reply->u.token.id, &r->text, err);
+    if (!st)
+        st = ct_answer_token(r->reader, reply, on_event, r, err);
+    r->text.n -= ct_min_size(ct_answer_cut_bytes(r->reader), r->text.n);
     return st;
+}
+
+/* What was held back until here; or the text cut off before a stop string. */
+static ct_status take_end(run *r, const ct_reply *reply, ct_error *err)
+{
+    if (reply->u.end.by_string)
+        r->text.n = (size_t)reply->u.end.text_bytes;
+    else if (!ct_answer_stopped(r->reader))
+        ct_detok_finish(&r->detok, &r->text);
+    return ct_answer_end(r->reader, reply, on_event, r, err);
 }
 
 static ct_status take_reply(run *r, const ct_reply *reply, ct_error *err)
 {
-    if (r->progress.found && reply->kind == CT_REPLY_TOKEN)
-        return CT_OK; /* computed before the engine heard of it */
     switch (reply->kind) {
     case CT_REPLY_PROMPT:
         break;
     case CT_REPLY_TOKEN:
         return take_token(r, reply, err);
     case CT_REPLY_CHOICE:
-        if (r->output)
-            return finish_message(r, reply->u.end.finish, err);
-        finish_text(r, reply);
-        break;
+        return take_end(r, reply, err);
     case CT_REPLY_DONE:
         r->done = true;
-        r->finish = r->progress.found ? CT_FINISH_STOP : reply->u.done.finish;
+        r->finish = ct_answer_stopped(r->reader) ? CT_FINISH_STOP : reply->u.done.finish;
         r->usage = reply->u.done.usage;
         if (reply->u.done.status)
             return ct_fail(err, reply->u.done.status, "%s", reply->u.done.error);
@@ -387,16 +317,10 @@ static ct_status generate(run *r, ct_error *err)
         ct_engine_step(r->engine);
         while (!st && ct_engine_poll(r->engine, &reply, 1))
             st = take_reply(r, &reply, err);
-        if (ct_cli_stop || ferror(stdout) || r->progress.found)
+        if (ct_cli_stop || ferror(stdout) || ct_answer_stopped(r->reader))
             ct_engine_cancel(r->engine, r->request);
     }
     return st;
-}
-
-static const char *finish_name(const run *r)
-{
-    return r->output && r->finish == CT_FINISH_STOP ? ct_output_finish_reason(r->output)
-                                                    : ct_finish_name(r->finish);
 }
 
 static void print_json(const run *r)
@@ -410,7 +334,7 @@ static void print_json(const run *r)
     for (size_t i = 0; i < r->answer.n; i++)
         ct_buf_addf(&b, "%s%" PRIu32, i ? ", " : "", r->answer.id[i]);
     ct_buf_addz(&b, "], ");
-    if (r->output) {
+    if (r->message) {
         ct_message_put_members(r->message, CT_STR("call_"), &b);
         ct_buf_addz(&b, ", ");
     }
@@ -418,8 +342,9 @@ static void print_json(const run *r)
                 "\"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %zu, "
                 "\"completion_tokens\": %zu, \"total_tokens\": %zu}, \"seed\": %" PRIu64
                 ", \"timings\": {\"load_s\": %.6f, \"prefill_s\": %.6f, \"decode_s\": %.6f}}\n",
-                finish_name(r), r->prompt.n, r->answer.n, r->prompt.n + r->answer.n,
-                r->opt.sampling.p.seed, r->load_s, r->usage.prefill_s, r->usage.decode_s);
+                ct_answer_finish_reason(r->reader), r->prompt.n, r->answer.n,
+                r->prompt.n + r->answer.n, r->opt.sampling.p.seed, r->load_s, r->usage.prefill_s,
+                r->usage.decode_s);
     fwrite(b.p, 1, b.n, stdout);
     ct_buf_deinit(&b);
 }
@@ -462,46 +387,42 @@ static ct_status open_engine(run *r, ct_error *err)
     return ct_engine_create(&r->engine, r->model, how, err);
 }
 
+/* The reader of the answer, and the request for it. */
 static ct_status submit(run *r, ct_error *err)
 {
     const ct_sampling_args *a = &r->opt.sampling;
+    const bool chat = !r->opt.ids && !r->opt.raw;
     ct_str stop[CT_OPTION_LIST_MAX];
+    const ct_answer_options how = {
+        .tokenizer = r->tokenizer,
+        .chat = chat,
+        .prompt = r->prompt.id,
+        .n_prompt = r->prompt.n,
+        .stop = stop,
+        .n_stop = a->stop.n,
+        .stop_include = a->include_stop,
+        .min_tokens = a->p.min_tokens,
+    };
     const ct_request request = {
         .prompt = r->prompt.id,
         .n_prompt = (uint32_t)r->prompt.n,
         .max_new = r->opt.max_new,
         .sampling = a->p,
         .stop = stop,
-        .n_stop = r->output ? 0 : a->stop.n,
+        .n_stop = ct_answer_owns_stop(&how) ? 0 : a->stop.n,
         .stop_include = a->include_stop,
     };
+    ct_status st = chat ? ct_message_create(&r->message, MAX_TEXT_BYTES, err) : CT_OK;
 
     for (size_t i = 0; i < a->stop.n; i++)
         stop[i] = ct_str_of(a->stop.item[i]);
+    if (!st)
+        st = ct_answer_create(&r->reader, &how, err);
+    if (st)
+        return st;
     if (ct_engine_submit(r->engine, &request, &r->request, err) != CT_SUBMIT_TAKEN)
         return err->status;
     return CT_OK;
-}
-
-static ct_status open_stop(run *r, ct_error *err)
-{
-    const ct_sampling_args *a = &r->opt.sampling;
-    ct_str text[CT_OPTION_LIST_MAX];
-
-    for (size_t i = 0; i < a->stop.n; i++)
-        text[i] = ct_str_of(a->stop.item[i]);
-    return a->stop.n ? ct_stop_create(&r->stop, text, a->stop.n, a->include_stop, err) : CT_OK;
-}
-
-static ct_status open_output(run *r, ct_error *err)
-{
-    ct_status st = ct_message_create(&r->message, MAX_TEXT_BYTES, err);
-
-    if (!st)
-        st = open_stop(r, err);
-    if (st)
-        return st;
-    return ct_output_create(&r->output, r->tokenizer, NULL, r->prompt.id, r->prompt.n, err);
 }
 
 static ct_status load(run *r, ct_error *err)
@@ -515,8 +436,6 @@ static ct_status load(run *r, ct_error *err)
                                        r->model->config.vocab, err);
     if (!st && !r->opt.ids)
         st = encode_prompt(r, err);
-    if (!st && !r->opt.ids && !r->opt.raw)
-        st = open_output(r, err);
     if (!st)
         st = open_engine(r, err);
     return st ? st : submit(r, err);
@@ -525,9 +444,8 @@ static ct_status load(run *r, ct_error *err)
 static void run_close(run *r)
 {
     ct_engine_destroy(r->engine);
-    ct_output_destroy(r->output);
+    ct_answer_destroy(r->reader);
     ct_message_destroy(r->message);
-    ct_stop_destroy(r->stop);
     ct_sampling_args_deinit(&r->opt.sampling);
     ct_tokenizer_destroy(r->tokenizer);
     ct_model_close(r->model);
