@@ -26,7 +26,8 @@ WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing
             -Wvla -Wwrite-strings -Wcast-qual -Wundef -Wimplicit-fallthrough -Werror
 CPPFLAGS := -D_GNU_SOURCE -DCT_VERSION='"$(VERSION)"' -Isrc -Iinclude
 # No contraction: a*b+c rounds twice on every machine, so results do not depend on -march.
-CFLAGS   := -std=c17 $(OPT) $(WARN) -ffp-contract=off
+# Of the shared library only what include/carat.h declares is visible.
+CFLAGS   := -std=c17 $(OPT) $(WARN) -ffp-contract=off -fPIC -fvisibility=hidden
 LDLIBS   := -lm -lpthread
 
 # The sanitizers' shadow memory and the CUDA driver do not agree: SAN builds go without.

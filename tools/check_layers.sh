@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fails when a source file includes a folder that is not its own or to its left in
-#   base <- format, text, grammar, ops <- model, kv <- engine <- server <- cli
+#   base <- format, text, grammar, ops <- model, kv <- engine <- api <- server <- cli
 set -eu
 
 rank() {
@@ -9,8 +9,9 @@ rank() {
     format | text | grammar | ops) echo 1 ;;
     model | kv) echo 2 ;;
     engine) echo 3 ;;
-    server) echo 4 ;;
-    cli) echo 5 ;;
+    api) echo 4 ;;
+    server) echo 5 ;;
+    cli) echo 6 ;;
     *) echo none ;;
     esac
 }
