@@ -2,6 +2,7 @@
 # make check      the whole default test suite (tests/check.sh)
 # make units      unit and golden tests of one build;   make fuzz: the fuzz targets (clang)
 # make bench      the programs of bench/, which time what docs/SPEED.md says
+# make cuda-tests tests and benchmarks that need a GPU, built where nvcc is
 # make layers     direction of includes;                make format / format-check
 # SAN=1           AddressSanitizer and UBSan, in build/san
 # SAN=thread      ThreadSanitizer, in build/tsan;       make tsan: the tests with threads under it
@@ -35,8 +36,10 @@ CUDA     ?= $(if $(shell command -v nvcc),$(if $(filter 0,$(SAN)),1,0),0)
 CUDA_DIR := $(patsubst %/bin/nvcc,%,$(shell command -v nvcc))
 ifeq ($(CUDA),1)
 CUDA_OBJ := $(patsubst %.cu,$(BUILD)/%.o,$(shell find src -name '*.cu'))
-NVFLAGS  := -O3 -Isrc -Iinclude -Xcompiler -Wall,-Wextra -gencode arch=compute_90a,code=sm_90a \
-            -gencode arch=compute_80,code=compute_80
+# C++ without its library: gcc links the objects.
+NVFLAGS  := -O3 -Isrc -Iinclude -Xcompiler -Wall,-Wextra \
+            -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+            -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
 LDLIBS   += -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt
 endif
 
@@ -66,7 +69,8 @@ $(BUILD)/%.o: %.c Makefile
 
 $(BUILD)/%.o: %.cu Makefile
 	@mkdir -p $(@D)
-	nvcc $(NVFLAGS) -MMD -MP -c -o $@ $<
+	nvcc $(NVFLAGS) -MMD -MP -c -o $@ $< 2>$@.log; st=$$?; cat $@.log >&2; exit $$st
+	@! grep -E 'C75(10|15|17)' $@.log || { rm -f $@; echo "$<: wgmma is serialised" >&2; exit 1; }
 
 # Tests of memory put themselves between the library and the heap (tests/heap.h).
 HEAP_TESTS := $(BUILD)/tests/unit/test_engine_memory $(BUILD)/tests/unit/test_engine_simulation
@@ -81,6 +85,19 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/libcarat.a Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libcarat.a $(LDLIBS)
 bench: $(BENCH_BIN)
+
+# On a machine with a GPU: run build/release/tests/cuda/test_*, build/release/bench/bench_*.
+ifeq ($(CUDA),1)
+CUDA_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/cuda/test_*.c)) $(BUILD)/bench/bench_gemm
+cuda-tests: $(CUDA_TESTS)
+$(BUILD)/tests/cuda/%: CPPFLAGS += -I$(CUDA_DIR)/include
+$(BUILD)/bench/bench_gemm: $(BUILD)/bench/bench_gemm.o $(BUILD)/bench/cublaslt.o $(BUILD)/libcarat.a
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+.SECONDARY: $(patsubst %.cu,$(BUILD)/%.o,$(wildcard bench/*.cu))
+else
+cuda-tests:
+	@echo "cuda-tests: nvcc is not here (or CUDA=0)"
+endif
 
 # The reference tokenizer travels packed; tests read it unpacked.
 build/shared/tokenizer.json: $(wildcard $(SHARED)/data/tokenizer/tokenizer.json.xz)
@@ -135,4 +152,4 @@ clean:
 	rm -rf build
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all bench tests units tsan fuzz layers format format-check check clean
+.PHONY: all bench tests cuda-tests units tsan fuzz layers format format-check check clean

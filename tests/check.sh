@@ -76,7 +76,16 @@ step_style() {
         echo "skip  format: clang-format 14 is not here"
     fi
 }
-step_release() { suite release build/release; }
+step_release() {
+    suite release build/release
+    # Built wherever nvcc is; the tests themselves skip without a GPU.
+    if command -v nvcc >/dev/null; then
+        quiet "build (cuda tests)" make -s -j"$jobs" cuda-tests
+        for source in tests/cuda/test_*.c; do
+            cmocka "release ${source%.c}" "build/release/${source%.c}"
+        done
+    fi
+}
 step_san() { suite san build/san SAN=1; }
 
 # Tests in which threads meet, under ThreadSanitizer.
@@ -85,7 +94,7 @@ step_tsan() { quiet "threads" make -s -j"$jobs" tsan; }
 # A second compiler sees other mistakes.
 step_clang() {
     if command -v clang >/dev/null; then
-        quiet "build (clang)" make -s -j"$jobs" CC=clang BUILD=build/clang tests
+        quiet "build (clang)" make -s -j"$jobs" CC=clang CUDA=0 BUILD=build/clang tests
     else
         skipped=$((skipped + 1))
         echo "skip  build (clang): clang is not here"

@@ -20,6 +20,10 @@ typedef enum ct_status {
     CT_ECANCELLED,   /* the caller asked to stop */
 } ct_status;
 
+#ifdef __cplusplus /* nvcc compiles C++ */
+extern "C" {
+#endif
+
 /* Long enough for a manifest report that lists dozens of tensors. */
 #define CT_ERROR_BYTES 8192
 
@@ -37,5 +41,9 @@ ct_status ct_failv(ct_error *err, ct_status status, const char *fmt, va_list ap)
 
 /* Puts text before the message that err already holds: "layer 3: " + old. */
 void ct_error_prefix(ct_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
