@@ -1,4 +1,5 @@
-# make            build/release/carat and libcarat.a
+# make            build/release/carat, libcarat.a and libcarat.so
+# make install    into PREFIX (/usr/local), below DESTDIR
 # make check      the whole default test suite (tests/check.sh)
 # make units      unit and golden tests of one build;   make fuzz: the fuzz targets (clang)
 # make bench      the programs of bench/, which time what docs/SPEED.md says
@@ -37,7 +38,7 @@ CUDA_DIR := $(patsubst %/bin/nvcc,%,$(shell command -v nvcc))
 ifeq ($(CUDA),1)
 CUDA_OBJ := $(patsubst %.cu,$(BUILD)/%.o,$(shell find src -name '*.cu'))
 # C++ without its library: gcc links the objects.
-NVFLAGS  := -O3 -Isrc -Iinclude -Xcompiler -Wall,-Wextra \
+NVFLAGS  := -O3 -Isrc -Iinclude -Xcompiler -fPIC,-Wall,-Wextra \
             -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
             -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
 LDLIBS   += -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt
@@ -55,10 +56,17 @@ TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 FUZZ_BIN := $(FUZZ_SRC:fuzz/%.c=build/fuzz/%)
 SHARED   := $(or $(CARAT_SHARED),../shared)
 
-all: $(BUILD)/carat
+# The first number changes when a program built against an older header must be rebuilt.
+SONAME   := libcarat.so.0
+
+all: $(BUILD)/carat $(BUILD)/$(SONAME)
 
 $(BUILD)/libcarat.a: $(LIB_OBJ) $(CUDA_OBJ)
 	rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/$(SONAME): $(LIB_OBJ) $(CUDA_OBJ)
+	$(CC) $(CFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LDLIBS)
+	ln -sf $(SONAME) $(BUILD)/libcarat.so
 
 $(BUILD)/carat: $(CLI_OBJ) $(BUILD)/libcarat.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
@@ -148,8 +156,21 @@ format-check:
 check: all
 	sh tests/check.sh
 
+PREFIX   ?= /usr/local
+DEST     = $(DESTDIR)$(PREFIX)
+install: all
+	install -d $(DEST)/bin $(DEST)/include $(DEST)/lib/pkgconfig
+	install $(BUILD)/carat $(DEST)/bin/carat
+	install -m 644 include/carat.h $(DEST)/include/carat.h
+	install -m 644 $(BUILD)/libcarat.a $(DEST)/lib/libcarat.a
+	install $(BUILD)/$(SONAME) $(DEST)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DEST)/lib/libcarat.so
+	printf '%s\n' 'Name: carat' 'Description: Gemma 4 text models' 'Version: $(VERSION)' \
+	    'Cflags: -I$(PREFIX)/include' 'Libs: -L$(PREFIX)/lib -lcarat' \
+	    'Libs.private: $(LDLIBS)' >$(DEST)/lib/pkgconfig/carat.pc
+
 clean:
 	rm -rf build
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all bench tests cuda-tests units tsan fuzz layers format format-check check clean
+.PHONY: all install bench tests cuda-tests units tsan fuzz layers format format-check check clean

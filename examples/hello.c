@@ -18,6 +18,7 @@ static int listen(carat_engine *engine)
     while (carat_poll(engine, 60.0, &e)) {
         if (e.kind == CARAT_CONTENT)
             fwrite(e.text, 1, e.text_bytes, stdout);
+        fflush(stdout);
         if (e.kind != CARAT_DONE)
             continue;
         printf("\n(%s; %u tokens in, %u out)\n", e.error ? e.error : e.finish,
