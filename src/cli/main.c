@@ -11,9 +11,9 @@ static int cmd_version(int argc, char **argv)
     (void)argc;
     (void)argv;
     printf("carat " CT_VERSION " (backends: ref, cpu; CUDA %s)\n", !ct_cuda_built() ? "not built"
-                                                              : ct_cuda_n_devices()
-                                                                  ? "present"
-                                                                  : "built, no device");
+                                                                   : ct_cuda_n_devices()
+                                                                       ? "present"
+                                                                       : "built, no device");
     return ct_cli_end();
 }
 
