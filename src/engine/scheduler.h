@@ -7,8 +7,9 @@
  *   CT_SCHED_OVERTAKES choices have passed it, nothing is admitted before it any more.
  * - Every sequence that decodes has a row in every step.
  * - While any decodes, the prompt rows of a step cost at most CT_SCHED_SHARE times what the
- *   decode rows do, by arithmetic counted, not by time measured: no step is much longer
- *   than 1 + CT_SCHED_SHARE of its neighbours.  Otherwise the step's rows are the limit.
+ *   decode rows do, by arithmetic counted, not by time measured: a step beside prompts
+ *   takes about 1 + CT_SCHED_SHARE times as long as one without.  Otherwise the step's rows
+ *   are the limit.
  * - Of the prompts being computed, the one with the fewest rows left is first, so that a
  *   short one is not stuck behind a long one; but one that had no row for
  *   CT_SCHED_PATIENCE steps goes before.  So of k such prompts each has a row at least
@@ -24,7 +25,7 @@
 #define CT_SCHED_OVERTAKES 16
 #define CT_SCHED_TRIES     8 /* that do not fit, in one round of admission */
 #define CT_SCHED_PATIENCE  8
-#define CT_SCHED_SHARE     1.5
+#define CT_SCHED_SHARE     1.0
 #define CT_SCHED_NONE      UINT32_MAX
 
 /* --- admission ---------------------------------------------------------------------- */

@@ -203,7 +203,7 @@ static void free_rows_are_not_counted(void **state)
     (void)state;
     wide.free_rows = 32;
     ct_sched_plan(&wide, s, 2);
-    assert_true(s[1].n >= 32);
+    assert_true(s[1].n >= 24 && s[1].n <= 32);
 }
 
 /* Short prompts keep coming; the long one still has a row within the bound. */
