@@ -125,7 +125,7 @@ endif
 
 tests: $(TEST_BIN) $(BUILD)/carat build/shared/tokenizer.json
 # Tests in which threads meet, under ThreadSanitizer.
-TSAN_TESTS := test_pool test_engine_threads test_engine
+TSAN_TESTS := test_pool test_engine_threads test_engine test_carat
 tsan:
 	$(MAKE) SAN=thread $(TSAN_TESTS:%=build/tsan/tests/unit/%)
 	@set -e; for t in $(TSAN_TESTS); do build/tsan/tests/unit/$$t; done

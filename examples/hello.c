@@ -13,17 +13,17 @@ static int complain(const carat_error *err)
 
 static int listen(carat_engine *engine)
 {
-    carat_event e;
+    const carat_event *e;
 
-    while (carat_poll(engine, 60.0, &e)) {
-        if (e.kind == CARAT_CONTENT)
-            fwrite(e.text, 1, e.text_bytes, stdout);
+    while ((e = carat_poll(engine, 60.0))) {
+        if (e->kind == CARAT_CONTENT)
+            fwrite(e->text, 1, e->text_bytes, stdout);
         fflush(stdout);
-        if (e.kind != CARAT_DONE)
+        if (e->kind != CARAT_DONE)
             continue;
-        printf("\n(%s; %u tokens in, %u out)\n", e.error ? e.error : e.finish,
-               (unsigned)e.usage.prompt_tokens, (unsigned)e.usage.answer_tokens);
-        return e.error != NULL;
+        printf("\n(%s; %u tokens in, %u out)\n", e->error ? e->error : e->finish,
+               (unsigned)e->usage.prompt_tokens, (unsigned)e->usage.answer_tokens);
+        return e->error != NULL;
     }
     return 1; /* nothing came for a minute */
 }

@@ -61,7 +61,8 @@ CARAT_API void carat_model_close(carat_model *model);
 
 /* --- engine ------------------------------------------------------------------------ */
 
-/* Start from carat_engine_options_init; 0 and NULL take defaults. */
+/* Start from carat_engine_options_init; 0 and NULL take defaults.  A NULL for the whole
+ * takes all of them. */
 typedef struct carat_engine_options {
     size_t size;          /* of this struct, as the caller knows it; init sets it */
     const char *backend;  /* "ref", "cpu"; NULL: the best present */
@@ -125,12 +126,14 @@ typedef struct carat_ask {
     uint32_t top_k;     /* 0: off */
     double top_p, min_p, typical_p;
     double repetition_penalty, presence_penalty, frequency_penalty;
-    uint64_t seed; /* same seed, same answer */
+    uint64_t seed; /* same seed, same answer; init sets 0 */
     uint32_t min_tokens;
     bool ignore_eos;
     bool logprobs;           /* of each token chosen */
+    uint32_t top_logprobs;   /* and of the best ones, 0 to 20; above 0 needs logprobs */
     const char *const *stop; /* [n_stop] texts that end the answer; chat: in its content */
     size_t n_stop;           /* at most 16 */
+    bool stop_include;       /* the text that ended it is part of the answer */
 
     int32_t priority; /* higher first */
     double timeout_s; /* from submit to the last token; 0: none */
@@ -165,9 +168,15 @@ typedef enum carat_event_kind {
 
 typedef struct carat_usage {
     uint32_t prompt_tokens, cached_tokens;
-    uint64_t answer_tokens, reasoning_tokens;
+    uint64_t answer_tokens;    /* CARAT_TOKENs of all answers */
+    uint64_t reasoning_tokens; /* of them, of thoughts */
     double queue_s, prefill_s, decode_s;
 } carat_usage;
+
+typedef struct carat_logprob {
+    uint32_t id;
+    float logprob;
+} carat_logprob;
 
 typedef struct carat_event {
     carat_event_kind kind;
@@ -177,16 +186,20 @@ typedef struct carat_event {
     uint32_t call;    /* calls: counts from 0 */
     const char *text; /* NUL-terminated as well; "" where there is none */
     size_t text_bytes;
-    uint32_t id;        /* TOKEN */
-    float logprob;      /* TOKEN: NAN unless asked for */
-    const char *finish; /* END, DONE: "stop", "length", "tool_calls", "cancelled", "deadline",
-                         * "error"; else NULL */
-    carat_usage usage;  /* DONE */
-    const char *error;  /* DONE: one line, NULL when all is well */
+    uint32_t id;              /* TOKEN */
+    float logprob;            /* TOKEN: NAN unless asked for */
+    const carat_logprob *top; /* TOKEN: [n_top], best first */
+    uint32_t n_top;
+    /* END, DONE: "stop", "length", "tool_calls", "cancelled", "deadline", "error"; else NULL. */
+    const char *finish;
+    carat_usage usage;   /* DONE */
+    carat_status status; /* DONE: CARAT_OK when all is well, */
+    const char *error;   /* else one line; NULL when all is well */
 } carat_event;
 
-/* The next event; false when none came within timeout_s (0: do not wait). */
-CARAT_API bool carat_poll(carat_engine *engine, double timeout_s, carat_event *event);
+/* The next event, or NULL when none came within timeout_s (0: does not wait).  It and what
+ * it points at last until the next call. */
+CARAT_API const carat_event *carat_poll(carat_engine *engine, double timeout_s);
 
 #ifdef __cplusplus
 }

@@ -27,10 +27,10 @@ typedef struct ct_api_request {
     bool *ended;        /* [n_choices]; owned */
     ct_arena arena;     /* of the chat request, which the tools borrow from */
     ct_tools tools;
-    uint64_t reasoning_tokens;
-    const char *finish; /* of the answer that ended last */
-    bool cancelled;     /* every answer has met its stop string */
-    bool failed;        /* here, not in the engine: */
+    uint64_t answer_tokens, reasoning_tokens;
+    const char *finish;  /* of the answer that ended last */
+    bool cancelled;      /* every answer has met its stop string */
+    carat_status failed; /* here, not in the engine: */
     char error[CT_REPLY_ERROR_BYTES];
 } ct_api_request;
 
@@ -51,6 +51,11 @@ struct carat_engine {
     ct_api_event *event;
     size_t n_events, n_given, room;
     ct_buf text;
+    carat_logprob top[CT_MAX_TOP_LOGPROBS]; /* of its token */
+    /* The end of a request must come whatever the memory: it has a place of its own. */
+    carat_event done;
+    bool has_done;
+    char done_error[CT_REPLY_ERROR_BYTES];
 };
 
 /* Passes an error on; returns its status. */
@@ -58,8 +63,11 @@ carat_status ct_api_fail(carat_error *out, const ct_error *err);
 /* The same with a status of its own. */
 carat_status ct_api_fail_as(carat_error *out, carat_status status, const ct_error *err);
 
-/* Copies a struct that begins with its size into one that may be longer or shorter: what the
- * caller does not know is zero, what this library does not know must be. */
+/* Passes an error's status on. */
+carat_status ct_api_status(ct_status status);
+
+/* Copies a struct that begins with its size into one that may be shorter than the caller's:
+ * what this library does not know must be zero.  First versions are the shortest. */
 ct_status ct_api_adopt(void *to, size_t to_bytes, const void *from, const char *what,
                        ct_error *err);
 

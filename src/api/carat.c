@@ -24,9 +24,9 @@ carat_status ct_api_fail_as(carat_error *out, carat_status status, const ct_erro
     return status;
 }
 
-carat_status ct_api_fail(carat_error *out, const ct_error *err)
+carat_status ct_api_status(ct_status status)
 {
-    static const carat_status status[] = {
+    static const carat_status as[] = {
         [CT_OK] = CARAT_OK,
         [CT_EIO] = CARAT_EIO,
         [CT_EFORMAT] = CARAT_EFORMAT,
@@ -36,23 +36,30 @@ carat_status ct_api_fail(carat_error *out, const ct_error *err)
         [CT_ECANCELLED] = CARAT_ECANCELLED,
     };
 
-    return ct_api_fail_as(out, status[err->status], err);
+    return as[status];
+}
+
+carat_status ct_api_fail(carat_error *out, const ct_error *err)
+{
+    return ct_api_fail_as(out, ct_api_status(err->status), err);
 }
 
 ct_status ct_api_adopt(void *to, size_t to_bytes, const void *from, const char *what, ct_error *err)
 {
     size_t n;
 
+    if (!from)
+        return ct_fail(err, CT_EINVAL, "%s is NULL", what);
     memcpy(&n, from, sizeof n);
-    if (n < sizeof n)
-        return ct_fail(err, CT_EINVAL, "%s: size is %zu; start from %s_init", what, n, what);
+    if (n < to_bytes)
+        return ct_fail(err, CT_EINVAL, "%s: size is %zu, at least %zu; its init sets it", what, n,
+                       to_bytes);
     for (size_t i = to_bytes; i < n; i++)
         if (((const unsigned char *)from)[i])
             return ct_fail(err, CT_EUNSUPPORTED,
                            "%s of %zu bytes has fields that this library, of %zu, does not know",
                            what, n, to_bytes);
-    memset(to, 0, to_bytes);
-    memcpy(to, from, ct_min_size(n, to_bytes));
+    memcpy(to, from, to_bytes);
     return CT_OK;
 }
 
@@ -79,7 +86,9 @@ carat_status carat_model_open(carat_model **out, const char *dir, carat_error *e
     ct_error why;
     ct_status st;
 
-    if (!m)
+    if (!dir)
+        st = ct_fail(&why, CT_EINVAL, "the model's directory is NULL");
+    else if (!m)
         st = ct_fail(&why, CT_ELIMIT, "%s: out of memory", dir);
     else
         st = open_parts(m, dir, &why);
@@ -126,8 +135,13 @@ static ct_status read_options(ct_engine_options *out, const carat_engine_options
 {
     carat_engine_options o;
     ct_kv_type kv = CT_KV_BF16;
-    ct_status st = ct_api_adopt(&o, sizeof o, from, "carat_engine_options", err);
+    ct_status st = CT_OK;
 
+    carat_engine_options_init(&o);
+    if (from)
+        st = ct_api_adopt(&o, sizeof o, from, "carat_engine_options", err);
+    if (!st && !model)
+        st = ct_fail(err, CT_EINVAL, "the model is NULL");
     if (!st)
         st = read_kv(&kv, o.kv, err);
     if (st)
@@ -148,23 +162,20 @@ static ct_status read_options(ct_engine_options *out, const carat_engine_options
     return CT_OK;
 }
 
-carat_status carat_plan_make(const carat_model *model, const carat_engine_options *o,
-                             carat_plan *plan, carat_error *err)
+static ct_status make_plan(carat_plan *out, const carat_model *model, const carat_engine_options *o,
+                           ct_error *err)
 {
     ct_engine_options how;
+    carat_plan own = {0};
     ct_plan p;
-    ct_error why;
-    ct_status st = read_options(&how, o, model, &why);
-    carat_plan own = {.size = plan->size};
+    ct_status st = ct_api_adopt(&own, sizeof own, out, "carat_plan", err);
 
     if (!st)
-        st = ct_plan_make(&p, &model->model->config, CT_STORAGE_CONFIG, &how, &why);
-    if (!st && plan->size > sizeof own)
-        st = ct_fail(&why, CT_EUNSUPPORTED,
-                     "carat_plan of %zu bytes has fields that this library, of %zu, does not know",
-                     plan->size, sizeof own);
+        st = read_options(&how, o, model, err);
+    if (!st)
+        st = ct_plan_make(&p, &model->model->config, CT_STORAGE_CONFIG, &how, err);
     if (st)
-        return ct_api_fail(err, &why);
+        return st;
     own.ctx = p.ctx;
     own.slots = p.slots;
     own.weights = ct_weight_sizes_bytes(&p.weights);
@@ -173,8 +184,16 @@ carat_status carat_plan_make(const carat_model *model, const carat_engine_option
     own.workspace = p.workspace;
     own.sampling = p.sampling;
     own.total = p.total;
-    memcpy(plan, &own, plan->size);
-    return CARAT_OK;
+    memcpy(out, &own, sizeof own);
+    return CT_OK;
+}
+
+carat_status carat_plan_make(const carat_model *model, const carat_engine_options *o,
+                             carat_plan *plan, carat_error *err)
+{
+    ct_error why;
+
+    return make_plan(plan, model, o, &why) ? ct_api_fail(err, &why) : CARAT_OK;
 }
 
 static ct_status create_parts(carat_engine *e, const ct_engine_options *how, ct_error *err)
@@ -239,6 +258,10 @@ carat_status carat_health(carat_engine *engine, carat_error *err)
 {
     ct_error why;
 
+    if (!engine) {
+        ct_fail(&why, CT_EINVAL, "the engine is NULL");
+        return ct_api_fail(err, &why);
+    }
     if (ct_engine_health(engine->engine, &why))
         return ct_api_fail_as(err, CARAT_EDOWN, &why);
     return CARAT_OK;
@@ -246,5 +269,6 @@ carat_status carat_health(carat_engine *engine, carat_error *err)
 
 void carat_cancel(carat_engine *engine, carat_request request)
 {
-    ct_engine_cancel(engine->engine, request);
+    if (engine)
+        ct_engine_cancel(engine->engine, request);
 }

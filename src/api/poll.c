@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include "base/checked.h"
+#include "base/clock.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,63 +68,83 @@ static ct_status on_event(void *ctx, const ct_event *event, ct_error *err)
 /* An answer cannot be read on: the request ends with that error. */
 static void fail(taking *t, const ct_error *err)
 {
-    if (!t->r->failed)
+    if (!t->r->failed) {
         snprintf(t->r->error, sizeof t->r->error, "%.*s", CT_REPLY_ERROR_BYTES - 1, err->text);
-    t->r->failed = true;
+        t->r->failed = ct_api_status(err->status);
+    }
     ct_engine_cancel(t->e->engine, t->reply->id);
 }
 
-/* Once no answer has anything to come but what stop strings cut off. */
-static void cancel_if_all_stopped(taking *t)
+static void fail_memory(taking *t)
+{
+    ct_error err;
+
+    ct_fail(&err, CT_ELIMIT, "out of memory for the events of a token");
+    fail(t, &err);
+}
+
+/* The answer is over, by the engine's word or by a stop string in its content. */
+static void end_answer(taking *t, const ct_reply *end)
 {
     ct_api_request *r = t->r;
+    ct_answer *answer = r->answer[end->choice];
+    ct_api_event *a;
+    ct_error err;
 
-    for (uint32_t i = 0; i < r->n_choices; i++)
-        if (!r->ended[i] && !ct_answer_stopped(r->answer[i]))
+    r->ended[end->choice] = true;
+    if (ct_answer_end(answer, end, on_event, t, &err))
+        fail(t, &err);
+    r->answer_tokens += ct_answer_n_tokens(answer);
+    r->reasoning_tokens += ct_answer_reasoning_tokens(answer);
+    r->finish = ct_answer_finish_reason(answer);
+    a = add_event(t, CARAT_END, (ct_str){0});
+    if (a)
+        a->event.finish = r->finish;
+    else
+        fail_memory(t);
+}
+
+/* Once every answer has ended here, what the engine still computes is for nobody. */
+static void cancel_if_all_ended(taking *t)
+{
+    for (uint32_t i = 0; i < t->r->n_choices; i++)
+        if (!t->r->ended[i])
             return;
-    if (!r->cancelled)
-        ct_engine_cancel(t->e->engine, t->reply->id);
-    r->cancelled = true;
+    t->r->cancelled = true;
+    ct_engine_cancel(t->e->engine, t->reply->id);
+}
+
+static void take_logprobs(carat_engine *e, carat_event *event, const ct_logprobs *from)
+{
+    event->logprob = from->logprob;
+    event->top = e->top;
+    event->n_top = from->n_top;
+    for (uint32_t i = 0; i < from->n_top; i++)
+        e->top[i] = (carat_logprob){from->top[i].id, from->top[i].logprob};
 }
 
 static void take_token(taking *t)
 {
-    ct_answer *answer = t->r->answer[t->reply->choice];
+    const uint32_t choice = t->reply->choice;
     ct_api_event *a;
     ct_error err;
 
-    if (ct_answer_stopped(answer))
-        return;
+    if (t->r->ended[choice] || t->r->failed)
+        return; /* computed before the engine heard of it */
     a = add_event(t, CARAT_TOKEN, (ct_str){0});
     if (!a) {
-        ct_fail(&err, CT_ELIMIT, "out of memory for the events of a token");
-        fail(t, &err);
+        fail_memory(t);
         return;
     }
     a->event.id = t->reply->u.token.id;
     if (t->reply->u.token.has_logprobs)
-        a->event.logprob = t->reply->u.token.logprobs.logprob;
-    if (ct_answer_token(answer, t->reply, on_event, t, &err))
+        take_logprobs(t->e, &a->event, &t->reply->u.token.logprobs);
+    if (ct_answer_token(t->r->answer[choice], t->reply, on_event, t, &err)) {
         fail(t, &err);
-    else if (ct_answer_stopped(answer))
-        cancel_if_all_stopped(t);
-}
-
-static void take_end(taking *t)
-{
-    ct_answer *answer = t->r->answer[t->reply->choice];
-    ct_api_event *a;
-    ct_error err;
-
-    if (ct_answer_end(answer, t->reply, on_event, t, &err))
-        fail(t, &err);
-    t->r->ended[t->reply->choice] = true;
-    t->r->n_ended++;
-    t->r->reasoning_tokens += ct_answer_reasoning_tokens(answer);
-    t->r->finish = ct_answer_finish_reason(answer);
-    a = add_event(t, CARAT_END, (ct_str){0});
-    if (a)
-        a->event.finish = t->r->finish;
+    } else if (ct_answer_stopped(t->r->answer[choice])) {
+        end_answer(t, &(ct_reply){.choice = choice, .u.end.finish = CT_FINISH_STOP});
+        cancel_if_all_ended(t);
+    }
 }
 
 /* How the request as a whole ended: as its only answer did, or as the engine says. */
@@ -136,27 +157,34 @@ static const char *finish_of(const ct_api_request *r, ct_finish finish)
 
 static void take_done(taking *t)
 {
+    carat_engine *e = t->e;
+    ct_api_request *r = t->r;
     const ct_usage *u = &t->reply->u.done.usage;
-    const char *error = t->r->failed ? t->r->error : t->reply->u.done.error;
-    const bool bad = t->r->failed || t->reply->u.done.status;
-    ct_api_event *a = add_event(t, CARAT_DONE, bad ? ct_str_of(error) : (ct_str){0});
+    const carat_status status = r->failed ? r->failed : ct_api_status(t->reply->u.done.status);
 
-    if (a) {
-        a->event.error = bad ? "" : NULL; /* its text, once its place is settled */
-        a->event.finish = finish_of(t->r, t->reply->u.done.finish);
-        a->event.usage = (carat_usage){
-            .prompt_tokens = u->prompt_tokens,
-            .cached_tokens = u->cached_tokens,
-            .answer_tokens = u->answer_tokens,
-            .reasoning_tokens = t->r->reasoning_tokens,
-            .queue_s = u->queue_s,
-            .prefill_s = u->prefill_s,
-            .decode_s = u->decode_s,
-        };
-    }
-    pthread_mutex_lock(&t->e->lock);
-    ct_api_request_deinit(t->r);
-    pthread_mutex_unlock(&t->e->lock);
+    snprintf(e->done_error, sizeof e->done_error, "%s",
+             r->failed ? r->error : t->reply->u.done.error);
+    e->done = (carat_event){
+        .kind = CARAT_DONE,
+        .request = t->reply->id,
+        .user = r->user,
+        .text = "",
+        .logprob = NAN,
+        .finish = finish_of(r, t->reply->u.done.finish),
+        .usage = {.prompt_tokens = u->prompt_tokens,
+                  .cached_tokens = u->cached_tokens,
+                  .answer_tokens = r->answer_tokens,
+                  .reasoning_tokens = r->reasoning_tokens,
+                  .queue_s = u->queue_s,
+                  .prefill_s = u->prefill_s,
+                  .decode_s = u->decode_s},
+        .status = status,
+        .error = status ? e->done_error : NULL,
+    };
+    e->has_done = true;
+    pthread_mutex_lock(&e->lock);
+    ct_api_request_deinit(r);
+    pthread_mutex_unlock(&e->lock);
 }
 
 static void take_reply(carat_engine *e, const ct_reply *reply)
@@ -170,7 +198,8 @@ static void take_reply(carat_engine *e, const ct_reply *reply)
         take_token(&t);
         break;
     case CT_REPLY_CHOICE:
-        take_end(&t);
+        if (!t.r->ended[reply->choice])
+            end_answer(&t, reply);
         break;
     case CT_REPLY_DONE:
         take_done(&t);
@@ -178,35 +207,48 @@ static void take_reply(carat_engine *e, const ct_reply *reply)
     }
 }
 
-/* The next event of the reply taken last. */
-static bool give(carat_engine *e, carat_event *event)
+/* The next event of the reply taken last, or NULL. */
+static const carat_event *give(carat_engine *e)
 {
-    const ct_api_event *a;
+    ct_api_event *a;
 
-    if (e->n_given == e->n_events)
-        return false;
+    if (e->n_given == e->n_events) {
+        if (!e->has_done)
+            return NULL;
+        e->has_done = false;
+        return &e->done;
+    }
     a = &e->event[e->n_given++];
-    *event = a->event;
-    event->text = e->text.p + a->text_at;
-    if (event->error) {
-        event->error = event->text;
-        event->text = "";
-        event->text_bytes = 0;
+    a->event.text = e->text.p + a->text_at;
+    return &a->event;
+}
+
+/* Waits for a reply until the clock says end_s. */
+static bool next_reply(carat_engine *e, ct_reply *reply, double end_s)
+{
+    while (ct_engine_poll(e->engine, reply, 1) == 0) {
+        double left = end_s - ct_now_s();
+
+        if (!(left > 0) || !ct_engine_wait(e->engine, left))
+            return false;
     }
     return true;
 }
 
-bool carat_poll(carat_engine *engine, double timeout_s, carat_event *event)
+const carat_event *carat_poll(carat_engine *engine, double timeout_s)
 {
+    const double end_s = timeout_s > 0 ? ct_now_s() + timeout_s : 0;
+    const carat_event *event;
     ct_reply reply;
 
-    while (!give(engine, event)) {
+    if (!engine)
+        return NULL;
+    for (event = give(engine); !event; event = give(engine)) {
         engine->n_events = engine->n_given = 0;
         ct_buf_clear(&engine->text);
-        while (ct_engine_poll(engine->engine, &reply, 1) == 0)
-            if (!(timeout_s > 0) || !ct_engine_wait(engine->engine, timeout_s))
-                return false;
+        if (!next_reply(engine, &reply, end_s))
+            return NULL;
         take_reply(engine, &reply);
     }
-    return true;
+    return event;
 }

@@ -165,6 +165,7 @@ static ct_sampling sampling_of(const carat_ask *ask, const carat_model *m)
     p.min_tokens = ask->min_tokens;
     p.ignore_eos = ask->ignore_eos;
     p.logprobs = ask->logprobs;
+    p.top_logprobs = ask->top_logprobs;
     return p;
 }
 
@@ -173,6 +174,21 @@ static const carat_status submitted_status[] = {
     [CT_SUBMIT_NEVER] = CARAT_ELIMIT, [CT_SUBMIT_FULL] = CARAT_EBUSY,
     [CT_SUBMIT_DOWN] = CARAT_EDOWN,   [CT_SUBMIT_MEMORY] = CARAT_ELIMIT,
 };
+
+static ct_status check_counts(const carat_ask *ask, const ct_ids *ids, ct_error *err)
+{
+    if (ask->n > CT_MAX_CHOICES)
+        return ct_fail(err, CT_EINVAL, "n is %u, at most %d answers", ask->n, CT_MAX_CHOICES);
+    if (ids->n > UINT32_MAX)
+        return ct_fail(err, CT_EINVAL, "a prompt of %zu ids", ids->n);
+    if (ask->n_stop > CT_MAX_STOP_STRINGS)
+        return ct_fail(err, CT_EINVAL, "%zu stop texts, at most %d", ask->n_stop,
+                       CT_MAX_STOP_STRINGS);
+    for (size_t i = 0; i < ask->n_stop; i++)
+        if (!ask->stop || !ask->stop[i])
+            return ct_fail(err, CT_EINVAL, "stop[%zu] is NULL", i);
+    return CT_OK;
+}
 
 static carat_status submit(carat_engine *e, ct_api_request *r, const carat_ask *ask,
                            const ct_ids *ids, carat_request *out, ct_error *err)
@@ -186,6 +202,7 @@ static carat_status submit(carat_engine *e, ct_api_request *r, const carat_ask *
         .n_prompt = ids->n,
         .stop = stop,
         .n_stop = ask->n_stop,
+        .stop_include = ask->stop_include,
         .min_tokens = ask->min_tokens,
     };
     const ct_request request = {
@@ -196,20 +213,15 @@ static carat_status submit(carat_engine *e, ct_api_request *r, const carat_ask *
         .sampling = sampling_of(ask, e->model),
         .stop = stop,
         .n_stop = ct_answer_owns_stop(&how) ? 0 : ask->n_stop,
+        .stop_include = ask->stop_include,
         .priority = ask->priority,
         .timeout_s = ask->timeout_s,
         .salt = ask->salt,
         .tag = (uint64_t)(r - e->request),
     };
 
-    if (ask->n_stop > CT_MAX_STOP_STRINGS) {
-        ct_fail(err, CT_EINVAL, "%zu stop strings, at most %d", ask->n_stop, CT_MAX_STOP_STRINGS);
+    if (check_counts(ask, ids, err))
         return CARAT_EINVAL;
-    }
-    if (ids->n > UINT32_MAX || r->n_choices > CT_MAX_CHOICES) {
-        ct_fail(err, CT_EINVAL, "n is %u, at most %d answers", r->n_choices, CT_MAX_CHOICES);
-        return CARAT_EINVAL;
-    }
     for (size_t i = 0; i < ask->n_stop; i++)
         stop[i] = ct_str_of(ask->stop[i]);
     if (make_answers(r, &how, err))
@@ -226,7 +238,9 @@ carat_status carat_submit(carat_engine *engine, const carat_ask *ask, carat_requ
     carat_ask own;
     ct_error why;
 
-    if (ct_api_adopt(&own, sizeof own, ask, "carat_ask", &why))
+    if (!engine)
+        ct_fail(&why, CT_EINVAL, "the engine is NULL");
+    if (!engine || ct_api_adopt(&own, sizeof own, ask, "carat_ask", &why))
         return ct_api_fail(err, &why);
     r = take_entry(engine);
     if (!r) {

@@ -68,6 +68,14 @@ static carat_ask ask_of(const fixture *f, const char *chat)
     return ask;
 }
 
+static carat_event next(const fixture *f)
+{
+    const carat_event *e = carat_poll(f->engine, 30);
+
+    assert_non_null(e);
+    return *e;
+}
+
 /* What one request came to. */
 typedef struct outcome {
     char content[4][8192];
@@ -113,7 +121,7 @@ static outcome *answer_of(const fixture *f, const carat_ask *ask)
     o = (outcome){0};
     ok(carat_submit(f->engine, ask, &request, &err));
     while (!o.over) {
-        assert_true(carat_poll(f->engine, 30, &e));
+        e = next(f);
         assert_true(e.request == request);
         assert_ptr_equal(e.user, ask->user);
         take(&o, &e);
@@ -174,6 +182,7 @@ static void a_stop_text_cuts_the_content(void **state)
     ask.n_stop = 2;
     o = answer_of(*state, &ask);
     assert_string_equal(o->content[0], "The capital");
+    assert_int_equal(o->usage.answer_tokens, o->n_ids[0]);
     assert_string_equal(o->finish[0], "stop");
     assert_string_equal(o->done, "stop");
     ask.n = 3; /* the others go on until they have met it too */
@@ -209,11 +218,17 @@ static void logprobs_come_when_asked_for(void **state)
 
     for (int asked = 0; asked < 2; asked++) {
         ask.logprobs = asked;
+        ask.top_logprobs = asked ? 5 : 0;
         ok(carat_submit(f->engine, &ask, &request, &err));
         do {
-            assert_true(carat_poll(f->engine, 30, &e));
+            e = next(f);
             if (e.kind == CARAT_TOKEN) {
                 assert_true(asked ? e.logprob <= 0 : isnan(e.logprob));
+                assert_int_equal(e.n_top, asked ? 5 : 0);
+                if (asked) { /* greedy: the best is the one chosen */
+                    assert_int_equal(e.top[0].id, e.id);
+                    assert_true(e.top[0].logprob == e.logprob);
+                }
                 seen = true;
             }
         } while (e.kind != CARAT_DONE);
@@ -258,6 +273,11 @@ static void wrong_requests_are_refused_by_name(void **state)
     ask = ask_of(f, ASK_PARIS);
     ask.size = 3;
     refused(CARAT_EINVAL, carat_submit(f->engine, &ask, &request, &err), "carat_ask");
+    refused(CARAT_EINVAL, carat_submit(f->engine, NULL, &request, &err), "carat_ask is NULL");
+    refused(CARAT_EINVAL, carat_submit(NULL, &ask, &request, &err), "engine is NULL");
+    ask = ask_of(f, ASK_PARIS);
+    ask.n_stop = 1;
+    refused(CARAT_EINVAL, carat_submit(f->engine, &ask, &request, &err), "stop[0] is NULL");
     assert_true(request == 0);
     /* None of them holds a place. */
     ask = ask_of(f, ASK_PARIS);
@@ -284,13 +304,13 @@ static void what_can_never_fit_and_what_cannot_wait_are_told_apart(void **state)
     assert_in_range(taken, 4, 99);
     refused(CARAT_EBUSY, carat_submit(f->engine, &ask, &request, &err), "");
     while (done < taken) {
-        assert_true(carat_poll(f->engine, 30, &e));
+        e = next(f);
         if (e.kind == CARAT_DONE)
             done++;
         else
             carat_cancel(f->engine, e.request);
     }
-    assert_false(carat_poll(f->engine, 0, &e));
+    assert_null(carat_poll(f->engine, 0));
 }
 
 static void a_cancelled_request_ends_as_such(void **state)
@@ -303,7 +323,7 @@ static void a_cancelled_request_ends_as_such(void **state)
     ask.ignore_eos = true;
     ok(carat_submit(f->engine, &ask, &request, &err));
     do {
-        assert_true(carat_poll(f->engine, 30, &e));
+        e = next(f);
         if (e.kind == CARAT_TOKEN)
             carat_cancel(f->engine, request);
     } while (e.kind != CARAT_DONE);
@@ -342,7 +362,7 @@ static void threads_may_submit_together(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, submitter, f), 0);
     while (done < 40) {
-        assert_true(carat_poll(f->engine, 30, &e));
+        e = next(f);
         done += e.kind == CARAT_DONE;
         if (e.kind == CARAT_DONE)
             assert_string_equal(e.finish, "stop");
@@ -390,6 +410,8 @@ static void plans_and_options_are_checked(void **state)
     assert_true(plan.weights > 10000000);
     assert_true(plan.total ==
                 plan.weights + plan.kv_global + plan.kv_sliding + plan.workspace + plan.sampling);
+    plan.size = 12;
+    refused(CARAT_EINVAL, carat_plan_make(f->model, &o, &plan, &err), "12");
     o.kv = "int4";
     refused(CARAT_EINVAL, carat_engine_create(&engine, f->model, &o, &err), "int4");
     o.kv = NULL;
@@ -415,7 +437,7 @@ static void structs_may_grow(void **state)
     grown.ask.size = sizeof grown;
     ok(carat_submit(f->engine, &grown.ask, &request, &err));
     do
-        assert_true(carat_poll(f->engine, 30, &e));
+        e = next(f);
     while (e.kind != CARAT_DONE);
     grown.later = 1;
     refused(CARAT_EUNSUPPORTED, carat_submit(f->engine, &grown.ask, &request, &err), "carat_ask");
@@ -428,6 +450,7 @@ static void a_missing_model_is_named(void **state)
     (void)state;
     refused(CARAT_EIO, carat_model_open(&model, "/nowhere", &err), "/nowhere");
     assert_null(model);
+    refused(CARAT_EINVAL, carat_model_open(&model, NULL, &err), "NULL");
     assert_int_equal(carat_model_open(&model, "/nowhere", NULL), CARAT_EIO);
 }
 
