@@ -39,7 +39,7 @@ CUDA_DIR := $(patsubst %/bin/nvcc,%,$(shell command -v nvcc))
 ifeq ($(CUDA),1)
 CUDA_OBJ := $(patsubst %.cu,$(BUILD)/%.o,$(shell find src -name '*.cu'))
 # C++ without its library: gcc links the objects.
-NVFLAGS  := -O3 -Isrc -Iinclude -Xcompiler -fPIC,-Wall,-Wextra \
+NVFLAGS  := -O3 -Isrc -Iinclude -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
             -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
             -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
 LDLIBS   += -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt
