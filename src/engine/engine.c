@@ -116,8 +116,8 @@ static ct_status create_model_side(ct_engine *e, bool metered, ct_error *err)
     if (!st)
         st = ct_kv_create(&e->kv, &e->model->config, &shape, e->backend, err);
     if (!st)
-        st = ct_forward_create(&e->forward, &e->model->config, &e->model->weights, e->backend,
-                               &limits, err);
+        st = ct_forward_create(&e->forward, &e->model->config, metered ? NULL : &e->model->weights,
+                               e->backend, &limits, err);
     return st;
 }
 

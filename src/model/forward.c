@@ -2,15 +2,17 @@
 
 #include "base/checked.h"
 #include "base/num.h"
+#include "model/place.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 struct ct_forward {
-    const ct_config *config;   /* borrowed */
-    const ct_weights *weights; /* borrowed */
-    ct_backend *backend;       /* borrowed; owns every buffer below */
+    const ct_config *config; /* borrowed */
+    ct_weights weights;      /* as the backend holds them */
+    void *weight_tables;     /* owned: what weights points to */
+    ct_backend *backend;     /* borrowed; owns every buffer below */
     ct_forward_limits limits;
     uint32_t n_rows;           /* of the last step */
     float embed_scale;         /* bf16(sqrt(H)) */
@@ -140,7 +142,6 @@ ct_status ct_forward_create(ct_forward **out, const ct_config *config, const ct_
         return ct_fail(err, CT_ELIMIT, "out of memory for the decoder");
     *f = (ct_forward){
         .config = config,
-        .weights = weights,
         .backend = backend,
         .limits = *limits,
         .embed_scale = ct_round_bf16((float)sqrt(config->hidden)),
@@ -148,6 +149,8 @@ ct_status ct_forward_create(ct_forward **out, const ct_config *config, const ct_
     st = reserve(f, &w, err);
     if (!st)
         st = alloc_workspace(f, &w, err);
+    if (!st && weights)
+        st = ct_weights_place(&f->weights, &f->weight_tables, weights, config, backend, err);
     if (st) {
         ct_forward_destroy(f);
         return st;
@@ -158,6 +161,9 @@ ct_status ct_forward_create(ct_forward **out, const ct_config *config, const ct_
 
 void ct_forward_destroy(ct_forward *f)
 {
+    if (!f)
+        return;
+    free(f->weight_tables);
     free(f);
 }
 
@@ -167,7 +173,7 @@ void ct_forward_destroy(ct_forward *f)
 static void attention(ct_forward *f, uint32_t layer, const ct_rows *rows, const ct_kv_layer *kv)
 {
     const ct_ops *ops = f->backend->ops;
-    const ct_layer_weights *w = &f->weights->layer[layer];
+    const ct_layer_weights *w = &f->weights.layer[layer];
     const bool shares_kv = w->v.type == CT_WEIGHT_NONE; /* V is made of k_proj's output */
 
     ops->linear(f->backend, f->q, f->h, &w->q, rows->n);
@@ -247,9 +253,9 @@ static void add_branch(ct_forward *f, const void *post, const void *scalar, cons
 /* h holds the normed input of the layer, and then that of the next one. */
 static void decoder_layer(ct_forward *f, uint32_t layer, const ct_rows *rows, const ct_kv_layer *kv)
 {
-    const ct_layer_weights *w = &f->weights->layer[layer];
+    const ct_layer_weights *w = &f->weights.layer[layer];
     const bool is_last = layer + 1 == f->config->n_layers;
-    const void *next = is_last ? f->weights->final_norm : f->weights->layer[layer + 1].input_norm;
+    const void *next = is_last ? f->weights.final_norm : f->weights.layer[layer + 1].input_norm;
 
     attention(f, layer, rows, kv);
     add_branch(f, w->post_attn_norm, NULL, w->pre_ffn_norm, rows->n);
@@ -277,8 +283,8 @@ ct_status ct_forward_step(ct_forward *f, const ct_rows *rows, const ct_kv_layer 
     if (rows->n > f->limits.rows)
         return ct_fail(err, CT_ELIMIT, "a step of %u rows, at most %u fit", rows->n,
                        f->limits.rows);
-    ops->embed(f->backend, f->x, rows, &f->weights->embed, f->embed_scale);
-    ops->rms_norm(f->backend, f->h, f->x, f->weights->layer[0].input_norm, rows->n, c->hidden,
+    ops->embed(f->backend, f->x, rows, &f->weights.embed, f->embed_scale);
+    ops->rms_norm(f->backend, f->h, f->x, f->weights.layer[0].input_norm, rows->n, c->hidden,
                   c->eps);
     for (uint32_t l = 0; l < c->n_layers; l++) {
         st = show(sink, l, f->x, err);
@@ -302,6 +308,6 @@ ct_status ct_forward_logits(ct_forward *f, const uint32_t *index, uint32_t n, fl
     for (uint32_t i = 0; i < n; i++)
         assert(index[i] < f->n_rows);
     ops->gather(f->backend, f->chosen, f->h, index, n, c->hidden);
-    ops->head(f->backend, f->logits, f->chosen, &f->weights->embed, n, c->softcap);
+    ops->head(f->backend, f->logits, f->chosen, &f->weights.embed, n, c->softcap);
     return ops->read(f->backend, out, f->logits, CT_ELEM_F32, 0, (size_t)n * c->vocab, err);
 }

@@ -21,7 +21,7 @@ typedef struct ct_forward_limits {
 } ct_forward_limits;
 
 /* config, weights and backend are borrowed; the workspace belongs to the backend, which
- * serves one forward in its life. */
+ * serves one forward in its life.  weights NULL: workspace only, for plans. */
 ct_status ct_forward_create(ct_forward **out, const ct_config *config, const ct_weights *weights,
                             ct_backend *backend, const ct_forward_limits *limits, ct_error *err);
 void ct_forward_destroy(ct_forward *f);

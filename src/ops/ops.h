@@ -24,18 +24,24 @@ typedef enum ct_weight_type {
     CT_WEIGHT_BF16,
     CT_WEIGHT_NVFP4, /* e2m1 pairs, e4m3 scale a 16-column block, one f32 multiplier */
     CT_WEIGHT_FP8,   /* e4m3, one bf16 multiplier a row */
+    CT_WEIGHT_Q4_0,  /* GGUF: blocks of 32 columns, an f16 scale and 16 bytes of nibbles */
+    CT_WEIGHT_Q8_0,  /* GGUF: blocks of 32 columns, an f16 scale and 32 signed bytes */
 } ct_weight_type;
 
 /* Matrix [rows, cols] used as y = W x: rows are outputs, cols inputs. */
 typedef struct ct_weight {
     ct_weight_type type;
     uint32_t rows, cols;
-    const void *data;  /* borrowed: checkpoint.  NVFP4: low nibble is the even column */
+    const void *data;  /* borrowed: checkpoint, or backend once placed.  NVFP4: low nibble is the
+                        * even column; Q4_0: low nibbles are columns 0-15 of the block */
     const void *scale; /* NVFP4: e4m3 [rows, cols/16]; FP8: bf16 [rows] */
     float global;      /* NVFP4: multiplier (already inverted for files that store a divisor) */
 } ct_weight;
 
 #define CT_NVFP4_BLOCK 16 /* columns that share a scale */
+#define CT_Q_BLOCK     32 /* the same, of Q4_0 and Q8_0 */
+#define CT_Q4_0_BYTES  18 /* of a block */
+#define CT_Q8_0_BYTES  34
 
 #define CT_PAGE_NONE UINT32_MAX
 
@@ -183,6 +189,12 @@ typedef struct ct_ops {
     ct_status (*reserve)(ct_backend *b, const ct_limits *limits, ct_error *err);
     /* Zeroed buffer of n elements, freed with the backend. */
     ct_status (*alloc)(ct_backend *b, void **out, ct_elem elem, size_t n, ct_error *err);
+    /* Before the first step, of every matrix and every bf16 vector [n] once: brings it to
+     * where and how the operations want it (repacked, on the device) and changes the view,
+     * which the backend owns from then on.  The checkpoint's pages may be dropped from
+     * memory behind it.  Both NULL: checkpoints are read as they are. */
+    ct_status (*place)(ct_backend *b, ct_weight *w, ct_error *err);
+    ct_status (*place_vector)(ct_backend *b, const void **v, size_t n, ct_error *err);
     /* Copies n elements of any but a U32 buffer, from `first` on, to host floats.
      * The one operation that waits for the others. */
     ct_status (*read)(ct_backend *b, float *out, const void *x, ct_elem elem, size_t first,

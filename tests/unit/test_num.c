@@ -29,6 +29,36 @@ static void bf16_rounds_to_nearest_even(void **state)
     assert_true(isnan(ct_bf16_f32(ct_f32_bf16(ct_bits_f32(0x7f800001)))));
 }
 
+static void f16_has_its_published_values(void **state)
+{
+    (void)state;
+    assert_true(ct_f16_f32(0x3c00) == 1.0f && ct_f16_f32(0xc000) == -2.0f);
+    assert_true(ct_f16_f32(0x7bff) == 65504.0f && ct_f16_f32(0x0400) == 0x1p-14f);
+    assert_true(ct_f16_f32(0x0001) == 0x1p-24f && ct_f16_f32(0x03ff) == 1023 * 0x1p-24f);
+    assert_true(isinf(ct_f16_f32(0x7c00)) && isnan(ct_f16_f32(0x7e00)));
+    assert_true(signbit(ct_f16_f32(0x8000)));
+}
+
+/* Every value, and the midpoint to the next: to the even one of the two. */
+static void f16_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    for (unsigned h = 0; h < 0x7c00; h++) {
+        const float here = ct_f16_f32((uint16_t)h);
+        const float next = h == 0x7bff ? 65536.0f : ct_f16_f32((uint16_t)(h + 1));
+        const float middle = here + (next - here) / 2;
+
+        assert_int_equal(ct_f32_f16(here), h);
+        assert_int_equal(ct_f32_f16(-here), h | 0x8000);
+        assert_int_equal(ct_f32_f16(middle), h & 1 ? h + 1 : h);
+        assert_int_equal(ct_f32_f16(nextafterf(middle, 0)), h);
+        assert_int_equal(ct_f32_f16(nextafterf(middle, 1e9f)), h + 1);
+    }
+    assert_int_equal(ct_f32_f16(1e30f), 0x7c00);
+    assert_int_equal(ct_f32_f16(INFINITY), 0x7c00);
+    assert_true(isnan(ct_f16_f32(ct_f32_f16(NAN))));
+}
+
 static void e4m3_has_its_published_values(void **state)
 {
     (void)state;
@@ -131,6 +161,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bf16_survives_a_round_trip),
         cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(f16_has_its_published_values),
+        cmocka_unit_test(f16_rounds_to_nearest_even),
         cmocka_unit_test(e4m3_has_its_published_values),
         cmocka_unit_test(e4m3_rounds_to_nearest_even_and_saturates),
         cmocka_unit_test(e2m1_has_its_sixteen_values),

@@ -154,8 +154,8 @@ static void run_linear(void *ctx, ct_backend *b, float *out)
 static double *linear_bounds(const linear_case *c)
 {
     double *bound = malloc((size_t)c->T * c->w.rows * sizeof *bound);
-    /* |w| is taken at its largest: 1 for bf16, 6 * scale else. */
-    const double most = c->w.type == CT_WEIGHT_BF16 ? 1.0 : 6.0;
+    /* |w| is taken at its largest: 1 for bf16, 8 for blocks of GGUF, 6 * scale else. */
+    const double most = c->w.type == CT_WEIGHT_BF16 ? 1.0 : c->w.type >= CT_WEIGHT_Q4_0 ? 8.0 : 6.0;
 
     assert_non_null(bound);
     for (uint32_t t = 0; t < c->T; t++) {
@@ -167,6 +167,21 @@ static double *linear_bounds(const linear_case *c)
             bound[(size_t)t * c->w.rows + r] = (2 * sqrt(c->w.cols) + 3) * U * sum;
     }
     return bound;
+}
+
+/* Scales of at most 1 for Q4_0 and 1/16 for Q8_0: no element exceeds 8. */
+static void fill_blocks(uint8_t *data, ct_weight_type type, size_t n_blocks)
+{
+    const size_t n_bytes = type == CT_WEIGHT_Q4_0 ? CT_Q4_0_BYTES : CT_Q8_0_BYTES;
+    const uint16_t most = type == CT_WEIGHT_Q4_0 ? 0x3c00 : 0x2c00;
+
+    for (size_t i = 0; i < n_blocks; i++, data += n_bytes) {
+        const uint16_t scale = (uint16_t)draw_below(most + 1u);
+
+        memcpy(data, &scale, 2);
+        for (size_t j = 2; j < n_bytes; j++)
+            data[j] = (uint8_t)draw_below(256);
+    }
 }
 
 static void linear_agrees(bench *b, ct_weight_type type, uint32_t rows, uint32_t cols, uint32_t T)
@@ -195,6 +210,8 @@ static void linear_agrees(bench *b, ct_weight_type type, uint32_t rows, uint32_t
 
         memcpy(scale + 2 * i, &h, 2);
     }
+    if (type >= CT_WEIGHT_Q4_0)
+        fill_blocks(data, type, (size_t)rows * cols / CT_Q_BLOCK);
     bound = linear_bounds(&c);
     compare(b, what, run_linear, &c, (size_t)T * rows, bound, 0);
     free(bound);
@@ -212,6 +229,8 @@ static void products_agree_at_every_shape(void **state)
         linear_agrees(b, CT_WEIGHT_BF16, 35, 176, T[i]);
         linear_agrees(b, CT_WEIGHT_NVFP4, 17, 96, T[i]);
         linear_agrees(b, CT_WEIGHT_FP8, 33, 100, T[i]);
+        linear_agrees(b, CT_WEIGHT_Q4_0, 35, 160, T[i]);
+        linear_agrees(b, CT_WEIGHT_Q8_0, 17, 96, T[i]);
     }
     for (uint32_t cols = 1; cols <= 34; cols++)
         linear_agrees(b, CT_WEIGHT_BF16, 5, cols, 7);
@@ -219,6 +238,8 @@ static void products_agree_at_every_shape(void **state)
     linear_agrees(b, CT_WEIGHT_BF16, 18, 3840, 3);
     linear_agrees(b, CT_WEIGHT_BF16, 9, 21504, 2);
     linear_agrees(b, CT_WEIGHT_NVFP4, 18, 2816, 3);
+    linear_agrees(b, CT_WEIGHT_Q4_0, 18, 15360, 3);
+    linear_agrees(b, CT_WEIGHT_Q8_0, 9, 21504, 2);
 }
 
 static void a_row_does_not_depend_on_the_others(void **state)

@@ -145,6 +145,28 @@ static void fp8_rows_decode_with_the_scale_of_their_row(void **state)
     drop(&f);
 }
 
+static void gguf_rows_decode_by_block(void **state)
+{
+    fixture f = make(CT_REF_F32, 1);
+    uint8_t four[2 * 2 * CT_Q4_0_BYTES] = {0}, eight[2 * CT_Q8_0_BYTES] = {0};
+    ct_weight w4 = {CT_WEIGHT_Q4_0, 2, 2 * CT_Q_BLOCK, four, NULL, 0};
+    ct_weight w8 = {CT_WEIGHT_Q8_0, 2, CT_Q_BLOCK, eight, NULL, 0};
+    uint8_t *last = four + 3 * CT_Q4_0_BYTES;
+    double row[2 * CT_Q_BLOCK];
+
+    (void)state;
+    last[1] = 0x3e; /* 1.5 */
+    last[2] = 0x1f; /* columns 0 and 16: 15 - 8, 1 - 8 */
+    ct_ref_decode_row(ct_ref_of(f.b), row, &w4, 1);
+    assert_true(row[0] == 0 && row[31] == 0); /* a block whose scale is 0 */
+    assert_true(row[32] == 1.5 * 7 && row[48] == 1.5 * -7 && row[63] == 1.5 * -8);
+    eight[CT_Q8_0_BYTES] = 1; /* 2^-24: the least */
+    eight[CT_Q8_0_BYTES + 2 + 31] = 0x80;
+    ct_ref_decode_row(ct_ref_of(f.b), row, &w8, 1);
+    assert_true(row[0] == 0 && row[31] == -128 * 0x1p-24);
+    drop(&f);
+}
+
 static void linear_is_the_same_for_every_batch_and_thread_count(void **state)
 {
     enum { MAX_T = 9, ROWS = 37, COLS = 501 };
@@ -781,6 +803,7 @@ int main(void)
         cmocka_unit_test(gelu_has_the_tanh_form),
         cmocka_unit_test(nvfp4_rows_decode_by_nibble_and_block),
         cmocka_unit_test(fp8_rows_decode_with_the_scale_of_their_row),
+        cmocka_unit_test(gguf_rows_decode_by_block),
         cmocka_unit_test(linear_is_the_same_for_every_batch_and_thread_count),
         cmocka_unit_test(rms_norm_uses_the_weight_as_stored),
         cmocka_unit_test(add_norm_scales_the_whole_stream_last),

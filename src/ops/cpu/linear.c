@@ -1,5 +1,6 @@
 #include "base/checked.h"
 #include "ops/cpu/internal.h"
+#include "ops/q_block.h"
 
 #include <assert.h>
 
@@ -28,6 +29,14 @@ static void decode_fp8(const ct_cpu *c, float *out, const ct_weight *w, size_t r
         out[i] = c->e4m3[p[i]] * s;
 }
 
+static void decode_q(float *out, const ct_weight *w, size_t row)
+{
+    const uint8_t *block = ct_q_row(w, row);
+
+    for (size_t i = 0; i < w->cols; i += CT_Q_BLOCK, block += ct_q_block_bytes(w->type))
+        ct_q_decode(out + i, w->type, block);
+}
+
 static void decode_row(const ct_cpu *c, float *out, const ct_weight *w, size_t row)
 {
     assert(row < w->rows);
@@ -40,6 +49,10 @@ static void decode_row(const ct_cpu *c, float *out, const ct_weight *w, size_t r
         return;
     case CT_WEIGHT_FP8:
         decode_fp8(c, out, w, row);
+        return;
+    case CT_WEIGHT_Q4_0:
+    case CT_WEIGHT_Q8_0:
+        decode_q(out, w, row);
         return;
     case CT_WEIGHT_NONE:
         break;

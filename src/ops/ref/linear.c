@@ -1,4 +1,5 @@
 #include "base/checked.h"
+#include "ops/q_block.h"
 #include "ops/ref/internal.h"
 
 #include <assert.h>
@@ -37,6 +38,18 @@ static void decode_fp8(const ct_ref *r, double *out, const ct_weight *w, size_t 
         out[i] = r->e4m3[p[i]] * s;
 }
 
+static void decode_q(double *out, const ct_weight *w, size_t row)
+{
+    const uint8_t *block = ct_q_row(w, row);
+    float value[CT_Q_BLOCK];
+
+    for (size_t i = 0; i < w->cols; i += CT_Q_BLOCK, block += ct_q_block_bytes(w->type)) {
+        ct_q_decode(value, w->type, block);
+        for (size_t j = 0; j < CT_Q_BLOCK; j++)
+            out[i + j] = value[j];
+    }
+}
+
 void ct_ref_decode_row(const ct_ref *r, double *out, const ct_weight *w, size_t row)
 {
     assert(row < w->rows);
@@ -49,6 +62,10 @@ void ct_ref_decode_row(const ct_ref *r, double *out, const ct_weight *w, size_t 
         return;
     case CT_WEIGHT_FP8:
         decode_fp8(r, out, w, row);
+        return;
+    case CT_WEIGHT_Q4_0:
+    case CT_WEIGHT_Q8_0:
+        decode_q(out, w, row);
         return;
     case CT_WEIGHT_NONE:
         break;
