@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_LINE_BYTES ((size_t)1 << 30)
-
 volatile sig_atomic_t ct_cli_stop;
 
 /* A path, an argument or a template's words may hold anything; a message is one line. */
@@ -127,29 +125,6 @@ bool ct_cli_double(const char *option, const char *text, double min, double max,
     }
     *out = v;
     return true;
-}
-
-ct_status ct_cli_line(ct_buf *line, bool *got, ct_error *err)
-{
-    int c = 0;
-
-    if (!line->cap_bytes)
-        ct_buf_init(line, MAX_LINE_BYTES);
-    ct_buf_clear(line);
-    *got = false;
-    while (!ct_cli_stop && !line->failed && (c = getc_unlocked(stdin)) != EOF) {
-        *got = true;
-        if (c == '\n')
-            break;
-        ct_buf_addc(line, (char)c);
-    }
-    if (ct_cli_stop)
-        return ct_fail(err, CT_ECANCELLED, "interrupted");
-    if (line->failed)
-        return ct_fail(err, CT_ELIMIT, "a line exceeds %zu bytes or the memory", line->cap_bytes);
-    if (ferror(stdin))
-        return ct_fail(err, CT_EIO, "standard input: %s", strerror(errno));
-    return CT_OK;
 }
 
 ct_status ct_cli_flush(ct_error *err)

@@ -41,9 +41,6 @@ ct_status ct_cli_tokenizer(ct_tokenizer **out, const char *dir, const ct_model *
 bool ct_cli_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 bool ct_cli_double(const char *option, const char *text, double min, double max, double *out);
 
-/* Next line of standard input, without its newline; *got is false at the end.  Fails on
- * a read error, on a line beyond the bound, and when ^C came. */
-ct_status ct_cli_line(ct_buf *line, bool *got, ct_error *err);
 /* Whether everything printed has been written: a full disk must not look like success. */
 ct_status ct_cli_flush(ct_error *err);
 /* The same for a command that ends here: an exit status, after saying what is wrong. */

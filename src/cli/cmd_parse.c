@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/lines.h"
 #include "cli/options.h"
 #include "text/message.h"
 #include "text/value.h"

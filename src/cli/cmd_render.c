@@ -1,6 +1,7 @@
 /* carat render: conversations to prompts. */
 #include "base/checked.h"
 #include "cli/cli.h"
+#include "cli/lines.h"
 #include "cli/options.h"
 #include "text/anthropic_messages.h"
 #include "text/chat.h"

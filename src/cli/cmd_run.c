@@ -5,11 +5,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/options.h"
-#include "cli/sampling_options.h"
-#include "engine/answer.h"
-#include "engine/engine.h"
-#include "text/chat.h"
-#include "text/message.h"
+#include "cli/run.h"
+#include "cli/run_answer.h"
+#include "cli/run_ask.h"
 #include "text/tokenizer.h"
 
 #include <inttypes.h>
@@ -17,35 +15,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEFAULT_MAX_NEW  512
-#define MAX_PROMPT_BYTES ((size_t)64 << 20)
-#define MAX_TEXT_BYTES   ((size_t)1 << 30)
-#define ARENA_BYTES      ((size_t)4 << 30) /* address space for the request's values */
-
-typedef struct run_options {
-    const char *model, *prompt, *system, *ids, *template_file;
-    bool raw, think, json;
-    uint32_t max_new;
-    ct_sampling_args sampling;
-    ct_engine_options engine;
-} run_options;
+#define DEFAULT_MAX_NEW 512
+#define MAX_JSON_BYTES  ((size_t)8 << 30)
+#define ARENA_BYTES     ((size_t)4 << 30) /* address space for the request's values */
 
 typedef struct run {
-    run_options opt;
+    ct_run_options opt;
     ct_model *model;
     ct_tokenizer *tokenizer;
     ct_engine *engine;
     ct_request_id request;
-    ct_ids prompt, answer;
-    ct_detok detok;
-    ct_buf text; /* the answer so far, control tokens left out */
-    ct_answer *reader;
-    ct_message *message; /* with the chat template: what the answer is made of */
-    int part;            /* kind of the event printed last, or -1 */
-    bool dim;            /* standard output is a terminal */
-    ct_finish finish;
-    ct_usage usage;
-    bool done;
+    ct_ids prompt;
+    ct_run_answer answer;
+    int part; /* kind of the event printed last, or -1 */
+    bool dim; /* standard output is a terminal */
     double load_s;
 } run;
 
@@ -62,6 +45,13 @@ static const char help[] =
     "  --template FILE  this chat template instead of the checkpoint's\n"
     "  --json           {text, ids, content, reasoning_content, tool_calls, finish_reason,\n"
     "                   usage, timings} on one line\n"
+    "\n"
+    "  --jsonl          many prompts: a JSON object a line on standard input, answers in the\n"
+    "                   same order; docs/run-jsonl.md says what a line can hold\n"
+    "  -o FILE          of --jsonl: appends to FILE; run again, it goes on where it ended\n"
+    "  --slots N        of --jsonl: answers computed at once (default 8)\n"
+    "  --ctx N          of --jsonl: longest sequence, answer included (default 8192)\n"
+    "\n"
     "  --mode f32|bf16  activations: full (default), or rounded where the bf16 reference does\n"
     "  --threads N      default: every CPU that this process may use\n"
     "  --backend NAME   what computes: ref, cpu (default: cpu; ref in bf16 mode)\n";
@@ -69,7 +59,7 @@ static const char help[] =
 /* --- command line ------------------------------------------------------------ */
 
 /* -1 to go on, else an exit status. */
-static int parse_options(run_options *o, int argc, char **argv)
+static int parse_options(ct_run_options *o, int argc, char **argv)
 {
     const ct_option options[] = {
         {"-m", "--model", CT_OPTION_TEXT, .out = &o->model, .required = true},
@@ -81,6 +71,10 @@ static int parse_options(run_options *o, int argc, char **argv)
         {"-n", "--max-tokens", CT_OPTION_U32, .out = &o->max_new, .min = 1, .max = INT32_MAX},
         {"--template", NULL, CT_OPTION_TEXT, .out = &o->template_file},
         {"--json", NULL, CT_OPTION_FLAG, .out = &o->json},
+        {"--jsonl", NULL, CT_OPTION_FLAG, .out = &o->jsonl},
+        {"-o", "--output", CT_OPTION_TEXT, .out = &o->output},
+        {"--ctx", NULL, CT_OPTION_U32, .out = &o->engine.ctx, .min = 1, .max = CT_MAX_POSITIONS},
+        {"--slots", NULL, CT_OPTION_U32, .out = &o->engine.slots, .min = 1, .max = 4096},
         CT_SAMPLING_OPTIONS(o->sampling),
         CT_SESSION_OPTIONS(o->engine),
     };
@@ -91,6 +85,12 @@ static int parse_options(run_options *o, int argc, char **argv)
     status = ct_cli_options(options, CT_LEN(options), NULL, help, argc, argv);
     if (status >= 0)
         return status;
+    if (o->jsonl && (o->prompt || o->ids || o->json || o->raw || o->system || o->think))
+        return ct_cli_usage("run: with --jsonl, prompts and how they are asked stand in the lines");
+    if (o->jsonl)
+        return -1;
+    if (o->output || o->engine.ctx || o->engine.slots)
+        return ct_cli_usage("run: -o, --ctx and --slots go with --jsonl");
     if (!o->prompt == !o->ids)
         return ct_cli_usage("run: give the prompt by -p or by --ids, one of the two");
     if ((o->raw || o->ids) && (o->system || o->think || o->template_file))
@@ -116,50 +116,24 @@ static ct_status read_prompt(ct_buf *out, const char *prompt, ct_error *err)
             return ct_fail(err, CT_EIO, "the prompt cannot be read from standard input");
     }
     if (out->failed)
-        return ct_fail(err, CT_ELIMIT, "the prompt is longer than %zu bytes", MAX_PROMPT_BYTES);
+        return ct_fail(err, CT_ELIMIT, "the prompt is longer than %zu bytes",
+                       CT_RUN_MAX_PROMPT_BYTES);
     return CT_OK;
 }
 
-static void put_message(ct_buf *json, const char *role, ct_str content)
+static ct_status render_prompt(ct_buf *out, const ct_run_options *o, ct_str prompt, ct_error *err)
 {
-    ct_buf_addf(json, "{\"role\": \"%s\", \"content\": ", role);
-    ct_json_put_str(json, content);
-    ct_buf_addc(json, '}');
-}
-
-/* The request as the template gets it; `render` reads the same form. */
-static void put_request(ct_buf *json, const run_options *o, ct_str prompt)
-{
-    ct_buf_addz(json, "{\"messages\": [");
-    if (o->system) {
-        put_message(json, "system", ct_str_of(o->system));
-        ct_buf_addz(json, ", ");
-    }
-    put_message(json, "user", prompt);
-    ct_buf_addf(json, "], \"add_generation_prompt\": true, \"enable_thinking\": %s}",
-                o->think ? "true" : "false");
-}
-
-static ct_status render_prompt(ct_buf *out, const run_options *o, ct_str prompt, ct_error *err)
-{
+    const ct_run_ask ask = {prompt, o->system ? ct_str_of(o->system) : (ct_str){0}, o->think};
     ct_chat_template t = {0};
     ct_arena arena = {0};
-    const ct_value *request;
-    ct_buf json;
-    ct_status st;
+    ct_status st = ct_arena_init(&arena, ARENA_BYTES, err);
 
-    ct_buf_init(&json, 8 * MAX_PROMPT_BYTES);
-    put_request(&json, o, prompt);
-    st = ct_arena_init(&arena, ARENA_BYTES, err);
     if (!st)
         st = ct_chat_template_open(&t, o->model, o->template_file, err);
     if (!st)
-        st = ct_value_parse(&request, "request", ct_buf_str(&json), &arena, err);
-    if (!st)
-        st = ct_chat_render(t.jinja, ct_buf_str(&t.bos), request, &arena, out, err);
+        st = ct_run_ask_render(out, &ask, &t, &arena, err);
     ct_chat_template_close(&t);
     ct_arena_deinit(&arena);
-    ct_buf_deinit(&json);
     return st;
 }
 
@@ -168,8 +142,8 @@ static ct_status encode_prompt(run *r, ct_error *err)
     ct_buf prompt, rendered;
     ct_status st;
 
-    ct_buf_init(&prompt, MAX_PROMPT_BYTES);
-    ct_buf_init(&rendered, 2 * MAX_PROMPT_BYTES);
+    ct_buf_init(&prompt, CT_RUN_MAX_PROMPT_BYTES);
+    ct_buf_init(&rendered, 2 * CT_RUN_MAX_PROMPT_BYTES);
     st = read_prompt(&prompt, r->opt.prompt, err);
     if (!st && !r->opt.raw)
         st = render_prompt(&rendered, &r->opt, ct_buf_str(&prompt), err);
@@ -237,7 +211,7 @@ static void show_event(run *r, const ct_event *e)
 {
     if (r->opt.json || (e->kind == CT_EVENT_REASONING && !r->opt.think))
         return;
-    if (r->message && (e->kind == CT_EVENT_REASONING || e->kind == CT_EVENT_CONTENT))
+    if (r->answer.message && (e->kind == CT_EVENT_REASONING || e->kind == CT_EVENT_CONTENT))
         begin_part(r, e->kind);
     if (e->kind == CT_EVENT_CALL) {
         r->part = r->part < 0 ? -1 : CT_EVENT_CALL_END; /* each on a line of its own */
@@ -255,55 +229,8 @@ static void show_event(run *r, const ct_event *e)
 
 static ct_status on_event(void *ctx, const ct_event *e, ct_error *err)
 {
-    run *r = ctx;
-    ct_status st = r->message ? ct_message_add(r->message, e, err) : CT_OK;
-
-    if (!st)
-        show_event(r, e);
-    return st;
-}
-
-static ct_status take_token(run *r, const ct_reply *reply, ct_error *err)
-{
-    ct_status st;
-
-    if (ct_answer_stopped(r->reader))
-        return CT_OK; /* computed before the engine heard of it */
-    st = ct_ids_add(&r->answer, reply->u.token.id, err);
-    if (!st)
-        st = ct_detok_add(&r->detok, reply->u.token.id, &r->text, err);
-    if (!st)
-        st = ct_answer_token(r->reader, reply, on_event, r, err);
-    r->text.n -= ct_min_size(ct_answer_cut_bytes(r->reader), r->text.n);
-    return st;
-}
-
-/* What was held back until here; or the text cut off before a stop string. */
-static ct_status take_end(run *r, const ct_reply *reply, ct_error *err)
-{
-    if (reply->u.end.by_string)
-        r->text.n = (size_t)reply->u.end.text_bytes;
-    else if (!ct_answer_stopped(r->reader))
-        ct_detok_finish(&r->detok, &r->text);
-    return ct_answer_end(r->reader, reply, on_event, r, err);
-}
-
-static ct_status take_reply(run *r, const ct_reply *reply, ct_error *err)
-{
-    switch (reply->kind) {
-    case CT_REPLY_PROMPT:
-        break;
-    case CT_REPLY_TOKEN:
-        return take_token(r, reply, err);
-    case CT_REPLY_CHOICE:
-        return take_end(r, reply, err);
-    case CT_REPLY_DONE:
-        r->done = true;
-        r->finish = ct_answer_stopped(r->reader) ? CT_FINISH_STOP : reply->u.done.finish;
-        r->usage = reply->u.done.usage;
-        if (reply->u.done.status)
-            return ct_fail(err, reply->u.done.status, "%s", reply->u.done.error);
-    }
+    (void)err;
+    show_event(ctx, e);
     return CT_OK;
 }
 
@@ -313,11 +240,11 @@ static ct_status generate(run *r, ct_error *err)
     ct_status st = CT_OK;
     ct_reply reply;
 
-    while (!r->done && !st) {
+    while (!r->answer.done && !st) {
         ct_engine_step(r->engine);
         while (!st && ct_engine_poll(r->engine, &reply, 1))
-            st = take_reply(r, &reply, err);
-        if (ct_cli_stop || ferror(stdout) || ct_answer_stopped(r->reader))
+            st = ct_run_answer_take(&r->answer, &reply, on_event, r, err);
+        if (ct_cli_stop || ferror(stdout) || ct_answer_stopped(r->answer.reader))
             ct_engine_cancel(r->engine, r->request);
     }
     return st;
@@ -327,24 +254,10 @@ static void print_json(const run *r)
 {
     ct_buf b;
 
-    ct_buf_init(&b, 8 * MAX_TEXT_BYTES);
-    ct_buf_addz(&b, "{\"text\": ");
-    ct_json_put_str(&b, ct_buf_str(&r->text));
-    ct_buf_addz(&b, ", \"ids\": [");
-    for (size_t i = 0; i < r->answer.n; i++)
-        ct_buf_addf(&b, "%s%" PRIu32, i ? ", " : "", r->answer.id[i]);
-    ct_buf_addz(&b, "], ");
-    if (r->message) {
-        ct_message_put_members(r->message, CT_STR("call_"), &b);
-        ct_buf_addz(&b, ", ");
-    }
-    ct_buf_addf(&b,
-                "\"finish_reason\": \"%s\", \"usage\": {\"prompt_tokens\": %zu, "
-                "\"completion_tokens\": %zu, \"total_tokens\": %zu}, \"seed\": %" PRIu64
-                ", \"timings\": {\"load_s\": %.6f, \"prefill_s\": %.6f, \"decode_s\": %.6f}}\n",
-                ct_answer_finish_reason(r->reader), r->prompt.n, r->answer.n,
-                r->prompt.n + r->answer.n, r->opt.sampling.p.seed, r->load_s, r->usage.prefill_s,
-                r->usage.decode_s);
+    ct_buf_init(&b, MAX_JSON_BYTES);
+    ct_buf_addc(&b, '{');
+    ct_run_answer_put(&r->answer, &b);
+    ct_buf_addf(&b, ", \"load_s\": %.6f}}\n", r->load_s);
     fwrite(b.p, 1, b.n, stdout);
     ct_buf_deinit(&b);
 }
@@ -361,8 +274,8 @@ static ct_status answer(run *r, ct_error *err)
         end_parts(r);
     st = ct_cli_flush(err);
     /* The machine's form has finish_reason; a reader must be told that this is not all. */
-    if (!st && r->finish == CT_FINISH_CANCELLED && !r->opt.json)
-        st = ct_fail(err, CT_ECANCELLED, "stopped after %zu tokens", r->answer.n);
+    if (!st && r->answer.finish == CT_FINISH_CANCELLED && !r->opt.json)
+        st = ct_fail(err, CT_ECANCELLED, "stopped after %zu tokens", r->answer.ids.n);
     return st;
 }
 
@@ -412,12 +325,11 @@ static ct_status submit(run *r, ct_error *err)
         .n_stop = ct_answer_owns_stop(&how) ? 0 : a->stop.n,
         .stop_include = a->include_stop,
     };
-    ct_status st = chat ? ct_message_create(&r->message, MAX_TEXT_BYTES, err) : CT_OK;
+    ct_status st;
 
     for (size_t i = 0; i < a->stop.n; i++)
         stop[i] = ct_str_of(a->stop.item[i]);
-    if (!st)
-        st = ct_answer_create(&r->reader, &how, err);
+    st = ct_run_answer_init(&r->answer, &how, a->p.seed, err);
     if (st)
         return st;
     if (ct_engine_submit(r->engine, &request, &r->request, err) != CT_SUBMIT_TAKEN)
@@ -444,14 +356,11 @@ static ct_status load(run *r, ct_error *err)
 static void run_close(run *r)
 {
     ct_engine_destroy(r->engine);
-    ct_answer_destroy(r->reader);
-    ct_message_destroy(r->message);
+    ct_run_answer_deinit(&r->answer);
     ct_sampling_args_deinit(&r->opt.sampling);
     ct_tokenizer_destroy(r->tokenizer);
     ct_model_close(r->model);
     ct_ids_deinit(&r->prompt);
-    ct_ids_deinit(&r->answer);
-    ct_buf_deinit(&r->text);
 }
 
 int ct_cmd_run(int argc, char **argv)
@@ -466,15 +375,14 @@ int ct_cmd_run(int argc, char **argv)
         return status;
     if (r.opt.ids && parse_ids(&r.prompt, r.opt.ids, &err))
         return ct_cli_usage("%s", err.text);
-    ct_buf_init(&r.text, MAX_TEXT_BYTES);
+    if (r.opt.jsonl)
+        return ct_run_jsonl(&r.opt);
     r.part = -1;
     r.dim = isatty(STDOUT_FILENO);
     st = load(&r, &err);
     r.load_s = ct_now_s() - start;
-    if (!st) {
-        ct_detok_init(&r.detok, r.tokenizer, true);
+    if (!st)
         st = answer(&r, &err);
-    }
     run_close(&r);
     return st ? ct_cli_fail(&err) : CT_EXIT_OK;
 }

@@ -1,5 +1,6 @@
 /* carat tokenize: text to ids and back, a JSON value a line.  Needs no weights. */
 #include "cli/cli.h"
+#include "cli/lines.h"
 
 #include "base/checked.h"
 #include "base/json.h"
